@@ -103,7 +103,7 @@ func (a Addresses) HrefOf(u vocab.Username, s vocab.Span) string {
 	return ""
 }
 
-// Picture returns the address at which a picture of u's is served.
+// Picture returns the address at which a picture of u is served.
 func (a Addresses) Picture(u vocab.Username, name string) vocab.ID {
 	return a.ID(u) + "/media/" + vocab.ID(name)
 }
@@ -118,14 +118,14 @@ func (a Addresses) InstanceID() vocab.ID { return vocab.ID(a.origin + "/actor") 
 // Handle returns the handle of u, such as @alice@example.org.
 func (a Addresses) Handle(u vocab.Username) string { return "@" + u.String() + "@" + a.host }
 
-// NewActivityID returns a new id for an activity of u. The id is greater than those that this
-// process has made for u before.
+// NewActivityID returns a new id for an activity of u. The id is greater than every earlier one
+// that this process has made for u.
 func (a Addresses) NewActivityID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/activities/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// NewObjectID returns a new id for an object of u. The id is greater than those that this process
-// has made for u before.
+// NewObjectID returns a new id for an object of u. The id is greater than every earlier one that
+// this process has made for u.
 func (a Addresses) NewObjectID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/objects/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
@@ -137,12 +137,12 @@ func (a Addresses) Replies(object vocab.ID) vocab.ID { return object + "/replies
 // begins (FEP-7888).
 func (a Addresses) Thread(object vocab.ID) vocab.ID { return object + "/context" }
 
-// IsLocal reports whether id has this server's origin, so that this server assigned it or could
-// have.
+// IsLocal reports whether id has this server's origin, which means that this server has assigned
+// id or could assign it.
 func (a Addresses) IsLocal(id vocab.ID) bool { return id.Origin() == a.origin }
 
-// Holder returns the user whose actor id equals id or is the beginning of id, and the part of id
-// after the actor id. ok is false if id has no valid user name at that place.
+// Holder returns the user whose actor id equals id or is the beginning of id. The result rest is
+// the part of id after the actor id. ok is false if id has no valid user name at that place.
 func (a Addresses) Holder(id vocab.ID) (u vocab.Username, rest string, ok bool) {
 	path, ok := strings.CutPrefix(string(id.Canonical()), a.origin+"/users/")
 	if !ok {
@@ -173,6 +173,6 @@ func (a Addresses) ownerOfPath(id vocab.ID, want string) (vocab.Username, bool) 
 	return u, true
 }
 
-// isOwn reports whether a request for id would reach this server, with any scheme. Such a request
-// is never made.
+// isOwn reports whether id has the host of this server, with any scheme. This server sends no
+// requests to itself.
 func (a Addresses) isOwn(id vocab.ID) bool { return id.Host() == a.host }

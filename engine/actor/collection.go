@@ -13,9 +13,9 @@ import (
 
 var collections = []string{"Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage"}
 
-// Collection fetches a collection, or a page of one, from its own server, signing as the
-// instance actor. The fetch counts against the limit for objects. Only that server vouches for
-// what the collection lists.
+// Collection fetches a collection, or a page of one, from its own server. The instance actor signs
+// the request. The fetch counts against the limit for objects. Only that server vouches for what
+// the collection lists.
 func (r *Resolver) Collection(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if err := r.Gate.Check(id.Host()); err != nil {
 		return nil, err

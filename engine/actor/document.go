@@ -225,7 +225,8 @@ func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 		"webfinger":         name + "@" + l.host, // FEP-2c59
 		"publicKey":         vocab.Doc{"id": keys.RSA.ID, "owner": id, "publicKeyPem": keys.pem()},
 		"assertionMethod":   keys.multikeys(id),
-		// FEP-844e: this tells peers that they may sign requests to us with RFC 9421 and Ed25519.
+		// FEP-844e: the generator tells peers that they may sign requests to us with RFC
+		// 9421 and Ed25519.
 		"generator": vocab.Doc{"type": "Application", "id": string(l.InstanceID()), "name": l.software,
 			"implements": vocab.Implements()},
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Explained is one signature of a request, with the results of all checks of it and of its key.
+// Explained is one signature of a request, with the results of all checks of the signature and its
+// key.
 type Explained struct {
 	signature.Claim
 	Findings []signature.Finding // of the checks that Claims and Signer make

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// usedEvery is how often the use of a stored actor is written to the database.
+// usedEvery is the least time between two writes of a stored actor's use to the database.
 const usedEvery = 24 * time.Hour
 
 // maxUsed is the greatest number of actors in memory.used.
@@ -25,9 +25,10 @@ type memory struct {
 }
 
 // Keep stores an actor of another server that users of this server deal with, and writes once a
-// day that it is used. All other actors are only in memory, so a peer that invents actors cannot
-// fill the database. If the actor is not stored yet, Keep calls pay with the actor's size in
-// bytes. If pay returns an error, Keep returns that error and does not store the actor.
+// day that the actor is used. All other actors are only in memory, so a peer that invents actors
+// cannot fill the database. If the actor is not stored yet, Keep calls the function pay with the
+// actor's size in bytes. If pay returns an error, Keep returns that error and does not store the
+// actor.
 func (m *memory) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	id, now := a.ID.Canonical(), m.now()
 	if m.local.isOwn(id) || len(a.Raw) == 0 { // an actor that is gone has no document

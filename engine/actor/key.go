@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claim is a key with the owner that the document of the key names. It proves something only if
-// that owner lists the key, too.
+// claim is a key with the owner that the document of the key names. The claim counts only if that
+// owner lists the key, too.
 type claim struct {
 	owner vocab.ID
 	key   vocab.ActorKey
@@ -99,8 +99,8 @@ func (r *Resolver) byLocalKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor
 
 // recallClaim returns the id of the key's owner according to the cache or the store, or "" if
 // neither has the key. If keyID has a fragment, a stored actor counts only if its id is keyID
-// without the fragment. Any other actor may list a key that is not its own; only the document at
-// that address says which actor owns the key.
+// without the fragment. Other actors may list keys that they do not own, and only the document at
+// keyID says which actor owns the key.
 func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil
@@ -212,8 +212,8 @@ func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 }
 
 // renewKey fetches the owner of the key again, unless that was done within the last minute, and
-// returns the actor that lists the key. If the key has a document of its own, that document says
-// whose it is, because a may be another actor of the server that has listed the key.
+// returns the actor that lists the key. If the key has a document of its own, renewKey takes the
+// owner from that document, because a may be another actor of the same server that lists the key.
 func (r *Resolver) renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) >= refreshEvery {
 		r.claims.drop(keyID)

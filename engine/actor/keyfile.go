@@ -20,8 +20,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// rsaBits is the size of new RSA keys. Every peer accepts keys of this size, and they are the
-// cheapest to sign with.
+// rsaBits is the size of new RSA keys. Every peer accepts keys of this size, and signing with them
+// costs the least.
 const rsaBits = 2048
 
 // maxKeyFile is the size of the largest key file that is read, in bytes.
@@ -68,8 +68,8 @@ func makeKeys(dir, fragment string) error {
 	return nil
 }
 
-// readKey returns the private key in the file, which must be exactly one PEM block of PKCS #8
-// (RFC 5958). fragment is the fragment of the key's id if the file states it, and empty
+// readKey returns the private key in the file, which must be exactly one PEM block of PKCS #8 (RFC
+// 5958). The result fragment is the fragment of the key's id if the file states it, and empty
 // otherwise.
 func (k *Keyring) readKey(path string) (key any, fragment string, err error) {
 	data, err := k.ReadFile(path)

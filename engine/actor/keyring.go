@@ -181,8 +181,8 @@ func (k *Keyring) loadSet(u vocab.Username) (*keyset, error) {
 	return known.set, nil
 }
 
-// refuseSet returns why the keys of u cannot be used. It logs each refusal once, until the
-// reason changes or the keys can be used again. It does not log that u has no keys at all,
+// refuseSet returns the reason why the keys of u cannot be used. It logs each refusal once, until
+// the reason changes or the keys can be used again. It does not log that u has no keys at all,
 // because the caller reports that.
 func (k *Keyring) refuseSet(u vocab.Username, dir string, err error) error {
 	refusal := explainUnusable(u, dir, err)

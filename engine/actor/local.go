@@ -30,8 +30,8 @@ type Local struct {
 	pages     bool
 }
 
-// NewLocal returns the actors at origin, such as "https://example.org". software names the program
-// to peers.
+// NewLocal returns the actors at origin, such as "https://example.org". The parameter software
+// names the program to peers.
 func NewLocal(origin string, keys *Keyring, profiles Profiles, software string) *Local {
 	return &Local{Addresses: newAddresses(origin), software: software, keys: keys, profiles: profiles,
 		documents: newLRU[vocab.Username](remembered, 64<<20, func(d *described) int { return len(d.actor.Raw) })}

@@ -30,8 +30,8 @@ func (r *Resolver) ObjectNow(ctx context.Context, id vocab.ID, as *vocab.Usernam
 	})
 }
 
-// fetchObject fetches an object. It calls ask for each try, with a name for the try and the work
-// to do.
+// fetchObject fetches an object. It calls the function ask for each try, with a name for the try
+// and the work to do.
 func (r *Resolver) fetchObject(ctx context.Context, id vocab.ID, as *vocab.Username, ask func(string, func(context.Context) (document, error)) (document, error)) (*vocab.Object, json.RawMessage, error) {
 	if r.Local.isOwn(id) {
 		return nil, nil, fault.New(fault.NotFound, "nothing of our own is fetched")

@@ -42,11 +42,11 @@ func unreadableKeys(err error) error {
 	return fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 }
 
-// Prover returns the actor who made the proof. That actor must be want, and its own document
-// must list the key among its assertion methods (FEP-521a). The fault is Unauthenticated if the
-// proof does not hold or is another actor's, or if the actor lists the key in another place
-// alone. It is NotFound if there is no such key, which says nothing against the document
-// (FEP-8b32). If the key cannot be fetched now, fault.IsPassing is true for the fault.
+// Prover returns the actor who made the proof. That actor must be want, and its own document must
+// list the key among its assertion methods (FEP-521a). The fault is Unauthenticated if the proof
+// does not hold or is another actor's, or if the actor lists the key only in another place. It is
+// NotFound if there is no such key. That says nothing against the document (FEP-8b32). If the key
+// cannot be fetched now, fault.IsPassing is true for the fault.
 func (v *Verifier) Prover(ctx context.Context, p *proof.Proof, want vocab.ID) (*vocab.Actor, error) {
 	if !p.Method.SameOrigin(want) {
 		return nil, refuseUnproven("foreign_proof", "the proof is not by a key of the actor's server", nil)

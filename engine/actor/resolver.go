@@ -31,7 +31,7 @@ type Keeper interface {
 	MarkStale(ctx context.Context, id vocab.ID) error
 }
 
-// Users says in which state the users of this server are.
+// Users reports the state of each user of this server.
 type Users interface {
 	State(ctx context.Context, u vocab.Username) (string, error)
 }
@@ -48,7 +48,7 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// ResolverDeps is what a Resolver needs.
+// ResolverDeps has the dependencies of a Resolver.
 type ResolverDeps struct {
 	Local     *Local
 	Users     Users
@@ -67,10 +67,10 @@ type ResolverDeps struct {
 // about another server comes from that server itself. Actors, objects and collections were fetched
 // under their own ids. A Resolver is safe for concurrent use.
 //
-// The instance actor signs the fetches, except the queries of WebFinger, which are not signed,
-// and those for which the caller of Ask, Object or ObjectNow chooses other keys or none. The
-// document of the instance actor is served without checking a signature. So if a server fetches
-// our key while we fetch that server's key, neither waits for the other.
+// The instance actor signs the fetches. Queries of WebFinger are not signed, and callers of Ask,
+// Object and ObjectNow may choose other keys or none. The document of the instance actor is served
+// without checking a signature. So if a server fetches our key while we fetch that server's key,
+// neither waits for the other.
 type Resolver struct {
 	ResolverDeps
 	*fetcher
@@ -83,7 +83,7 @@ type Resolver struct {
 }
 
 const (
-	// refreshEvery is how old a copy must be for Refresh to fetch it again.
+	// refreshEvery is the age from which Refresh fetches a copy again.
 	refreshEvery = time.Minute
 	// maxActor is the size of the largest actor document that is read, in bytes.
 	maxActor = 256 << 10
@@ -197,8 +197,8 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 	return known, nil
 }
 
-// resolveWithin returns the actor. A copy that is younger than age is used without a fetch. An
-// actor that this server's own users ask for is stored.
+// resolveWithin returns the actor. A copy that is younger than the parameter age is used without a
+// fetch. An actor that this server's own users ask for is stored.
 func (r *Resolver) resolveWithin(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	a, err := r.findActor(ctx, id, age)
 	if err == nil && policy.PayerOf(ctx) == "" {
@@ -271,8 +271,8 @@ func (m *memory) recallActor(ctx context.Context, id vocab.ID) (*instance.Remote
 	return m.actors.getOrPut(id.Canonical(), a), nil // a fetch may have cached a newer copy
 }
 
-// renewActor fetches the actor, once for all callers that want it now. have is the caller's
-// copy, or nil.
+// renewActor fetches the actor, once for all callers that want it now. The parameter have is the
+// caller's copy, or nil.
 func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	return shareFlight(ctx, r.flights, "actor", id, func(ctx context.Context) (*instance.RemoteActor, error) {
 		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.isYounger(a, refreshEvery) {
@@ -347,9 +347,9 @@ func actorOf(d document) (*vocab.Actor, error) {
 }
 
 // rememberActor caches an actor under its own id and under id, by which the caller asked for it.
-// asked is the time of the request. If the cache has the answer to a later request, that answer
-// stays. If the actor is stored, the stored copy is updated. Otherwise the actor is only cached,
-// until Keep stores it.
+// The parameter asked is the time of the request. If the cache has the answer to a later request,
+// that answer stays. If the actor is stored, the stored copy is updated. Otherwise the actor is
+// only cached, until Keep stores it.
 func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
 	if later, ok := m.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil

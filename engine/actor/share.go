@@ -47,8 +47,8 @@ func newQueue() queue {
 	return queue{all: policy.KeyWaiters.NewPool(), hosts: map[string]*policy.Pool{}}
 }
 
-// enterQueue takes a place in the queue for host, on behalf of the payer of ctx. leave gives the
-// place back. The fault is Unavailable when too many requests wait.
+// enterQueue takes a place in the queue for host, on behalf of the payer of ctx. The function
+// leave gives the place back. The fault is Unavailable when too many requests wait.
 func (q *queue) enterQueue(ctx context.Context, host string) (leave func(), err error) {
 	domain, payer := policy.RegistrableDomain(host), policy.PayerOf(ctx)
 	q.mu.Lock()
@@ -93,16 +93,16 @@ func beginWaiting(ctx context.Context) {
 	}
 }
 
-// failure is why something could not be fetched, and until when it is not tried again.
+// failure is the error of a failed fetch, with the time until which the fetch is not tried again.
 type failure struct {
 	err   error
 	pause time.Duration
 	until time.Time
 }
 
-// shareFlight calls work, which fetches id, once for all callers that ask for it at the same
-// time. A failure that the peer caused is remembered for a while, and returned to later callers.
-// Each caller takes a place in the queue of the peer's domain.
+// shareFlight calls the function work, which fetches id, once for all callers that ask for it at
+// the same time. A failure that the peer caused is remembered for a while, and returned to later
+// callers. Each caller takes a place in the queue of the peer's domain.
 func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	name := what + " " + string(id.Canonical())
@@ -119,8 +119,8 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 		if err := f.recentFailure(name); err != nil { // another caller's try failed meanwhile
 			return none, err
 		}
-		// The first caller may give up while others still wait, so its giving up does not end
-		// the work.
+		// The first caller may give up while others still wait. That does not end the
+		// work.
 		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
 		v, err := recoverWork(ctx, work)
@@ -139,7 +139,7 @@ func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.I
 	}
 }
 
-// recoverWork calls work and turns a panic into an error, because nothing else recovers the
+// recoverWork calls the function work and turns a panic into an error. Nothing else recovers a
 // panic here, and data from one peer must not end the process.
 func recoverWork[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
 	defer func() {

@@ -76,12 +76,12 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 	return r.Resolve(ctx, id)
 }
 
-// Changed fetches an actor that announced a change of itself. came is the time when the
-// announcement arrived. If the copy was fetched after that time, or there is no copy, Changed
-// does the same as Resolve. Each actor has a small budget for these fetches, within the budget
-// of its domain. When the budget is spent or the server does not answer, Changed marks the copy
-// as stale and returns it. If the announcement is not proven, it returns the error instead,
-// because otherwise anybody could slow down the deliveries to the actor.
+// Changed fetches an actor that announced a change of itself. The parameter came is the time when
+// the announcement arrived. If the copy was fetched after that time, or there is no copy, Changed
+// does the same as Resolve. Each actor has a small budget for these fetches, within the budget of
+// its domain. When the budget is spent or the server does not answer, Changed marks the copy as
+// stale and returns it. If the announcement is not proven, it returns the error instead, because
+// otherwise anybody could slow down the deliveries to the actor.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time, proven bool) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.localActor(ctx, id)

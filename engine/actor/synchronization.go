@@ -17,8 +17,8 @@ const maxListed = 1 << 20
 // that belong to that server (FEP-8fcf). The server must sign its request.
 func (a Addresses) FollowersAt(u vocab.Username) vocab.ID { return a.Followers(u) + "_synchronization" }
 
-// Synchronization returns the statement about u's followers on one server (FEP-8fcf). digest is
-// the digest of those followers.
+// Synchronization returns the statement about u's followers on one server (FEP-8fcf). The
+// parameter digest is the digest of those followers.
 func (a Addresses) Synchronization(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization {
 	return vocab.Synchronization{Collection: a.Followers(u), URL: a.FollowersAt(u), Digest: digest}
 }

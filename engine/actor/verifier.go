@@ -136,8 +136,8 @@ func firstFailure(found []signature.Finding) error {
 	return nil
 }
 
-// findSigner does what Signer does. If nobody in particular must have signed, only the claims with
-// keys of one server count, so that nobody can make this server ask several servers for keys.
+// findSigner does what Signer does. If want is empty, only the claims with keys of one server
+// count, so that nobody can make this server ask several servers for keys.
 func (v *Verifier) findSigner(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	if want == "" {
 		claims = ofOneServer(claims)
@@ -226,7 +226,7 @@ func (p *claimed) checkPolicy() (err error) {
 	return p.gate.Check(p.keyID.Host())
 }
 
-// checkServer refuses a key on another server than that of want, before the key is fetched.
+// checkServer refuses a key that is not on the server of want, before the key is fetched.
 func (p *claimed) checkServer() error {
 	if p.want != "" && !p.keyID.SameOrigin(p.want) {
 		return refuseUnproven("foreign_key", "the signing key is not on the actor's server", nil)
@@ -265,8 +265,8 @@ func (p *claimed) checkClaim() error {
 	return p.claim.Verify(p.key)
 }
 
-// renewKey fetches the key again, because it may have changed since it was stored. renewed
-// reports whether it has changed or is not usable any more.
+// renewKey fetches the key again, because it may have changed since it was stored. The result
+// renewed reports whether the key has changed or is not usable any more.
 func (p *claimed) renewKey() (renewed bool, err error) {
 	if p.actors.isOwn(p.keyID) {
 		return false, nil
@@ -297,7 +297,7 @@ func explainUnknown(err error) error {
 
 // ExplainGone returns Unauthenticated for an error of Signer that says that the key's owner was
 // deleted, and other errors as they are. As an answer to the request, Gone would say that the
-// requested thing was deleted.
+// requested resource was deleted.
 func ExplainGone(err error) error {
 	if fault.KindOf(err) == fault.Gone {
 		return refuseUnproven("key_gone", "the signing key is gone", err)

@@ -79,7 +79,7 @@ type Return struct {
 }
 
 // errUnproven returns the answer to a login that proves no identity. The answer is always the
-// same; why and cause are only for the log.
+// same. The parameters why and cause are only for the log.
 func errUnproven(why string, cause error) error {
 	return fault.Wrap(fault.Unauthenticated, "the login could not be proven: begin it again", fmt.Errorf("%s: %w", why, cause)).WithCode("login_not_proven")
 }
@@ -87,10 +87,9 @@ func errUnproven(why string, cause error) error {
 var errNot = errors.New("it is another one")
 
 // FinishLogin ends a login, and returns the proven identity and the page of BeginLogin. A login
-// can be ended only once, even if it fails, only in the browser that began it, and only within
-// ten minutes. The fault is Unauthenticated if no identity is proven, also because the provider's
-// keys cannot be fetched, and Unavailable if the provider does not answer the request for a
-// token.
+// can be ended only once, even if it fails, only in the browser that began it, and only within ten
+// minutes. The fault is Unavailable if the provider does not answer the request for a token. It is
+// Unauthenticated if no identity is proven, even if only the provider's keys could not be fetched.
 func (p *Provider) FinishLogin(ctx context.Context, r Return) (who Identity, page string, err error) {
 	l, ok := p.pending.takeLogin(r.State, r.Browser)
 	if !ok {
@@ -180,9 +179,8 @@ func (p *Provider) faultOf(err error) error {
 		WithHint("sign in by password meanwhile; the log says what the provider answered").After(retryAfter)
 }
 
-// retryAfter is how long a Provider waits after a failed fetch of the provider's description,
-// before it fetches the description again. After any failure of the provider, clients are told to
-// wait this long, too.
+// retryAfter is the least time from a failed fetch of the provider's description to the next
+// fetch. After any failure of the provider, clients are told to wait this long, too.
 const retryAfter = 10 * time.Second
 
 // withClient makes the libraries use p.Client.

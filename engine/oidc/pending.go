@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// lifetime is how long a person has to sign in at the provider.
+// lifetime is the time within which a person must sign in at the provider.
 const lifetime = 10 * time.Minute
 
 // login is a login that was begun and has not ended. The browser gets the login's state and the
@@ -58,8 +58,8 @@ func (p *pending) addLogin(payer, page string) (state string, l login, ok bool) 
 	return state, l, true
 }
 
-// takeLogin removes the login of a state. It reports whether there was one that this browser
-// began.
+// takeLogin removes the login of a state. It reports whether there was such a login and this
+// browser began it.
 func (p *pending) takeLogin(state, browser string) (l login, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,8 @@ const (
 	suite   = "eddsa-jcs-2022"
 	purpose = "assertionMethod"
 
-	// ahead is how far the clock of a proof's author may be ahead of this server's.
+	// ahead is the longest time by which the clock of a proof's author may be ahead of this
+	// server's clock.
 	ahead = time.Hour
 	// maxEncoded is the greatest length of a signature in base58, in bytes.
 	maxEncoded = 88

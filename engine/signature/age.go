@@ -15,7 +15,7 @@ func checkWindow(t, now time.Time) error {
 }
 
 // checkExpires refuses a signature that expired before now, or whose expiry is before its
-// creation. created is nil when the time of creation is not known.
+// creation. The parameter created is nil when the time of creation is not known.
 func checkExpires(expires int64, created *int64, now time.Time) error {
 	if created != nil && expires < *created {
 		return refuse("expires_before_created", "the signature expires before it was created")

@@ -59,7 +59,7 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 
 var errCaptureTooLarge = fault.New(fault.TooLarge, "a captured request is at most 64 KiB of headers and 1 MiB of body")
 
-// cutBody returns the body of r. rest is all text after the headers.
+// cutBody returns the body of r. The parameter rest is all text after the headers.
 func cutBody(r *http.Request, rest []byte) []byte {
 	if r.Header.Get("Content-Length") != "" {
 		return rest[:min(int64(len(rest)), r.ContentLength)]

@@ -49,8 +49,8 @@ type Examination struct {
 	Signatures []Examined
 }
 
-// Examined is one signature of a request. Its Claim counts only if no finding has an error,
-// neither in its own Findings nor in those of the Examination.
+// Examined is one signature of a request. Its Claim counts only if there is no error in its own
+// Findings and none in the Findings of the Examination.
 type Examined struct {
 	Claim
 	Findings []Finding

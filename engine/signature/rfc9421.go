@@ -195,8 +195,8 @@ func (s *reading) makeBase() error {
 	return err
 }
 
-// signatureBase returns the signature base (RFC 9421 §2.5) for the components of list. covered
-// has the names of these components.
+// signatureBase returns the signature base (RFC 9421 §2.5) for the components of list. The
+// parameter covered has the names of these components.
 func (m *message) signatureBase(list httpsfv.InnerList, covered []string) (string, error) {
 	var b strings.Builder
 	for _, name := range covered {

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// atOnce is how many passwords are hashed at the same time. It is small because each hashing takes
-// 19 MiB and a core.
+// atOnce is the greatest number of passwords that are hashed at the same time. It is small because
+// hashing a password takes 19 MiB and a core.
 const atOnce = 2
 
 // Hasher hashes passwords, at most atOnce of them at the same time. The caller limits how many

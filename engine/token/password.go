@@ -101,8 +101,8 @@ func parseHash(stored string) (h hash, ok bool) {
 	return h, err == nil && len(h.key) >= 16 && len(h.key) <= 64
 }
 
-// isBearable reports whether argon2id can be computed with these costs, and none of them is
-// above its limit in most.
+// isBearable reports whether argon2id can be computed with these costs, and none of them is above
+// its limit in the variable most.
 func (c costs) isBearable() bool {
 	return c.passes >= 1 && c.lanes >= 1 && c.memory >= 8*uint32(c.lanes) && c.memory <= most.memory && c.passes <= most.passes && c.lanes <= most.lanes
 }
