@@ -31,7 +31,7 @@ type ActorFetch struct {
 // FetchedActor is a remote actor, and how it was fetched.
 type FetchedActor struct {
 	Handle string `json:"handle,omitempty"`
-	// Actor is the document as received, or has only those parts of it that are stored.
+	// Actor is the document as received, or only the stored parts of it.
 	Actor       json.RawMessage `json:"actor"`
 	ID          vocab.ID        `json:"id"`
 	Type        string          `json:"type"`

@@ -98,7 +98,7 @@ func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 }
 
 // findSuspect returns the id of an actor, and whether the actor's server has ever confirmed it. If
-// remove is true, it does not find that out, and confirmed is true.
+// remove is true, it does not check that, and confirmed is true.
 func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
 	if strings.Contains(written, "://") {
 		id, confirmed, err = as.findByID(ctx, written, remove)

@@ -70,8 +70,8 @@ func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Usern
 	return users, nil
 }
 
-// checkStays refuses to change a user who leaves. The fault is NoUser when the user does not
-// exist, is being deleted, or is deleted.
+// checkStays returns a fault for a user who must not be changed. The fault is NoUser when the user
+// does not exist, is being deleted, or is deleted.
 func checkStays(ctx context.Context, in *instance.Instance, u vocab.Username) error {
 	row, err := in.DB.Instance.Users.FindUndeleted(ctx, u)
 	if err == nil && row.State == dbinstance.UserDeleting {

@@ -23,7 +23,8 @@ type AuditChoice struct {
 	Limit int
 }
 
-// Audit is the record of a dispatched action, or of the refusals of one action within an hour.
+// Audit is the record of a dispatched action, or a common record of all refusals of one action
+// within an hour.
 type Audit struct {
 	At       time.Time       `json:"at"`
 	Token    string          `json:"token,omitempty"`      // the id of the token

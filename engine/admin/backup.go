@@ -55,8 +55,8 @@ type BackupFailure struct {
 }
 
 // WriteFile writes a backup to a file that only its owner can read. The file gets its final name,
-// path, only when the backup is complete, and never replaces another. The fault is Conflict when a
-// file with that name exists, or when no file can be written in its folder.
+// the parameter path, only when the backup is complete, and never replaces another file. The fault
+// is Conflict when a file with that name exists, or when no file can be written in its folder.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, existsFault(path, fs.ErrExist)
@@ -93,12 +93,12 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup; the backup of one user is also the user's export. Write may run beside
-// a serving engine. It reads the instance database first and the users' databases afterwards. So
-// an activity that was accepted earlier is either in the journal that was read, or in the
-// database of its recipient. Write reads a user's wishes before the user's database, and the
-// acquaintances after it, so that the backup never lacks any. No user is removed meanwhile. The
-// fault is NoUser when the user does not exist, and Gone when the user was deleted.
+// Write writes a backup; the backup of one user is also the user's export. Write may run beside a
+// serving engine. It reads the instance database first and the users' databases afterwards. So an
+// activity that was accepted earlier is either in the journal that was read, or in the database of
+// its recipient. Write reads a user's wishes before the user's database, and the acquaintances
+// after it, so that the backup lacks no wish and no acquaintance. No user is removed meanwhile.
+// The fault is NoUser when the user does not exist, and Gone when the user was deleted.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	release, err := bs.in.DB.Instance.Locks.Backup(ctx)
 	if err != nil {
@@ -243,7 +243,7 @@ func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, erro
 }
 
 // writeUser writes a user's database and files, and the user's rows in the instance database. A
-// user who was removed has only those rows, and so has one whose removal was cut short.
+// user who was removed, or whose removal was cut short, has only those rows.
 func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 	if err := t.writeKnown(ctx, u, isWishes); err != nil {
 		return err
@@ -262,12 +262,14 @@ func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 	return t.writeKnown(ctx, u, func(table dump.Table) bool { return !isWishes(table) })
 }
 
-// isWishes selects the table of wishes. It is written before the user's database and files, since
-// the engine moves what it holds to them: a wish that is fulfilled meanwhile is in the backup
-// as a wish at least, and to fulfil it twice changes nothing.
+// isWishes reports whether table is the table of wishes. It is written before the user's database
+// and files, because the engine moves wishes there when it fulfils them. So a wish that is
+// fulfilled meanwhile is in the backup at least as a wish. Fulfilling a wish twice changes
+// nothing.
 func isWishes(table dump.Table) bool { return table.Name == "wishes" }
 
-// writeKnown writes the user's rows in those tables of the instance database that selects accepts.
+// writeKnown writes the user's rows in the tables of the instance database for which the function
+// selects returns true.
 func (t *backupRun) writeKnown(ctx context.Context, u dbinstance.User, selects func(dump.Table) bool) error {
 	return dump.New(t.in.DB).SnapshotInstance(ctx, func(ctx context.Context, s *dump.Snapshot) error {
 		for _, table := range s.Shape.Tables {

@@ -50,7 +50,7 @@ func createUnfinished(path string) (*os.File, error) {
 }
 
 // placeFile gives a file that is complete its final name, and takes the temporary name from it. It
-// never replaces a file. The fault is Conflict when path is there, or cannot be made.
+// never replaces a file. The fault is Conflict when path exists or cannot be made.
 func placeFile(temp, path string) error {
 	err := os.Link(temp, path) // unlike a rename, a link never replaces a file
 	if err == nil {
@@ -78,7 +78,7 @@ func moveFile(temp, path string) error {
 	return nil
 }
 
-// existsFault returns the fault of a backup to a file that is there.
+// existsFault returns the fault of a backup to a file that exists already.
 func existsFault(path string, err error) error {
 	return fault.Wrap(fault.Conflict, path+" is there already", err).WithHint("a backup never replaces a file: take another name")
 }

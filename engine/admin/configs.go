@@ -45,10 +45,10 @@ func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
 	return cs.in.Registry.ReadUser(u)
 }
 
-// Replace replaces the content of a user's file. before is the content that the caller has read,
-// and after is the new content. The fault is Invalid when the new content cannot be used,
-// Conflict when the file has changed since the caller read it, and NoUser when the user does not
-// exist or is being deleted.
+// Replace replaces the content of a user's file. The parameter before is the content that the
+// caller has read, and after is the new content. The fault is Invalid when the new content cannot
+// be used, Conflict when the file has changed since the caller read it, and NoUser when the user
+// does not exist or is being deleted.
 func (cs Configs) Replace(ctx context.Context, u vocab.Username, before, after []byte) error {
 	if err := checkStays(ctx, cs.in, u); err != nil {
 		return err

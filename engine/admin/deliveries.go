@@ -151,7 +151,8 @@ type ShownDeliveries struct {
 
 const (
 	deliveryPage = 1000 // deliveries per query or transaction
-	// maxShown is the most fan-outs about one activity or object that are shown for each user.
+	// maxShown is the greatest number of fan-outs about one activity or object that are shown
+	// for each user.
 	maxShown = 20
 )
 

@@ -23,7 +23,7 @@ type RetryChoice struct {
 	Most          int           // the greatest number of deliveries to retry; no limit if 0
 	ResetAttempts bool          // restart the retry schedule from now
 	DryRun        bool          // only count
-	Wait          bool          // this process, not the serving one, sends those to other servers
+	Wait          bool          // this process, not the serving one, delivers to other servers
 	Concurrency   int           // how many hosts get deliveries in parallel; only used with Wait
 	WaitLock      time.Duration // time to wait for another process that retries
 	Progress      func(done, all int)
@@ -61,8 +61,8 @@ type RetriedHost struct {
 	parked bool // some deliveries are parked, that is, not attempted for now, so one delivery tests the host first
 }
 
-// Retry makes deliveries due now, so that the serving process sends them within seconds. If
-// c.Wait is true, Retry itself sends those to other servers. Deliveries to a host that is paused
+// Retry makes deliveries due now, so that the serving process sends them within seconds. If c.Wait
+// is true, Retry itself sends the deliveries to other servers. Deliveries to a host that is paused
 // when Retry begins become due, too, but nobody sends them before Hosts.Resume. The faults are
 // Busy when another process retries, NoUser when a named user does not exist or is deleted, and
 // Unavailable when c.Wait is true and federation.mode is paused.

@@ -22,8 +22,8 @@ const (
 	retryAtOnce = 2 // how many requests to a host run in parallel
 	hopeless    = 5 // after this many attempts in a row without an answer the run skips a host
 
-	// recordTime is how long the run may take to store what it has done, even if its own time has
-	// run out.
+	// recordTime limits the time for storing the outcomes of attempts. It also applies when
+	// the run's own time has run out.
 	recordTime = 10 * time.Second
 )
 
@@ -85,10 +85,10 @@ func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) 
 	return t.r.Failures.recordFailure(ctx, u, err)
 }
 
-// sendHost sends a user's matched deliveries to a host. It stops when the last attempts, at least
-// as many as the constant hopeless, had no answer (see delivery.Attempted). If some deliveries are
-// parked, it first tests the host with one delivery, and sends the others only if that delivery
-// succeeds.
+// sendHost sends a user's matched deliveries to a host. It stops when the number of attempts in a
+// row without an answer (see delivery.Attempted) has reached the constant hopeless. If some
+// deliveries are parked, it first tests the host with one delivery, and sends the others only if
+// that delivery succeeds.
 func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
 	for left := h.Matched; left > 0 && silent < hopeless; {

@@ -84,7 +84,7 @@ func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 
 // Probe makes the serving process send one delivery now to a host whose breaker is open or that is
 // inactive. The fault is NotFound when no row of the host is stored. It is Conflict when the host
-// is paused, or in any other state.
+// is in another state, for example paused.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.changeHost(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)
@@ -100,7 +100,8 @@ func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	})
 }
 
-// changeHost calls do for a host other than this server, and returns the host's new state.
+// changeHost calls the function do for a host other than this server, and returns the host's new
+// state.
 func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
 	host, err := ParseHost(name)
 	if err != nil {

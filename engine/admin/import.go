@@ -128,7 +128,8 @@ func (r *importRun) runImport(ctx context.Context) error {
 	return r.store(ctx)
 }
 
-// check refuses what store would refuse because of a limit, before anything is stored.
+// check refuses an import that store would refuse because of a limit. It runs before anything is
+// stored.
 func (r *importRun) check(ctx context.Context) error {
 	merge, err := r.mergeMutes(ctx)
 	if err != nil {

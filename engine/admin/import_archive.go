@@ -20,7 +20,8 @@ import (
 // visitor is called with each document and picture of an archive.
 type visitor = func(name string, content io.Reader) error
 
-// source calls visit with the documents and pictures of an archive, in the order of the archive.
+// source calls the function visit with the documents and pictures of an archive, in the order of
+// the archive.
 type source func(ctx context.Context, visit visitor) error
 
 // luggage is the content that an import brings, except the posts.
@@ -121,7 +122,8 @@ func countIDs(content io.Reader, n *int) error {
 	})
 }
 
-// eachPost calls visit with each post of an outbox, and counts the items that are not posts.
+// eachPost calls the function visit with each post of an outbox, and counts the items that are not
+// posts.
 func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error) error {
 	items, skipped := 0, 0
 	err := foreign.ReadItems(content, func(item json.RawMessage) error {
@@ -142,8 +144,8 @@ func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error)
 	return err
 }
 
-// gatherIDs adds a wish for every actor in a collection. The wish is a block or a follow, as
-// kind says, which the engine carries out later.
+// gatherIDs adds a wish for every actor in a collection. The engine carries out the wish later.
+// The parameter kind says whether it is a block or a follow.
 func (r *importRun) gatherIDs(content io.Reader, kind string) error {
 	before := len(r.luggage.wishes)
 	return foreign.ReadItems(content, func(item json.RawMessage) error {

@@ -11,11 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mergeMutes returns the change that mergeProfile makes, followed by the change that the engine
-// makes when it fulfils the wishes to mute, both those that wait and those of the import. An actor
-// that the user mutes may be stored no more, and may be the one behind a handle that no stored
-// actor has. So such handles count only as far as there are more of them than of such actors; the
-// user's own id stands for each of these.
+// mergeMutes returns a change that first does what mergeProfile does. Then it adds the actors that
+// the engine will mute when it fulfils the wishes to mute, both the waiting wishes and those of
+// the import. A handle that no stored actor has may belong to a muted actor that is not stored any
+// more. So only the handles in excess of such actors count. For each of them the change adds the
+// user's own id.
 func (r *importRun) mergeMutes(ctx context.Context) (func(*registry.User) error, error) {
 	merge := r.mergeProfile("")
 	var accounts []string

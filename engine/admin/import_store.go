@@ -33,8 +33,8 @@ func (r *importRun) store(ctx context.Context) error {
 	return err
 }
 
-// storeProfile fills the empty parts of the user's profile, and adds to the muted actors,
-// domains and keywords.
+// storeProfile fills the empty parts of the user's profile, and adds muted actors, domains and
+// keywords.
 func (r *importRun) storeProfile() error {
 	var icon vocab.ID
 	if made := r.luggage.icon; made != nil {

@@ -116,8 +116,8 @@ func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	return l, nil
 }
 
-// describeItem returns an activity in the form that commands show. A malformed activity has no
-// type and actor, and no id unless it was set aside.
+// describeItem returns an activity in the form that commands show. For a malformed activity the
+// item has no type and no actor. It has an id only if the activity was set aside.
 func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
 	i := InboxItem{User: u, State: state, Activity: id, Since: since.UTC(), Reason: reason}
 	if a, err := vocab.ParseActivity(raw); err == nil {
@@ -126,8 +126,9 @@ func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since
 	return i
 }
 
-// eachWaiting calls see for each activity that waits for u, in order, until see returns false.
-// If only is not empty, eachWaiting skips activities with another id.
+// eachWaiting calls the function see for each activity that waits for u, in order, until that
+// function returns false. If the parameter only is not empty, eachWaiting skips activities with
+// another id.
 func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(dbinstance.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
 		page, err := ib.in.DB.Instance.Journal.ListWaiting(ctx, u, after, inboxPage, 16<<20)
@@ -195,8 +196,9 @@ func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) 
 	return r, checkMatched(c, r)
 }
 
-// eachPoison calls do for each activity that was set aside for u, and records failures in r. It
-// ignores activities that are set aside in the meantime, such as those that fail again.
+// eachPoison calls the function do for each activity that was set aside for u, and records
+// failures in r. It ignores activities that are set aside in the meantime, such as those that fail
+// again.
 func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(user.Poisoned) error) {
 	failed := func(id vocab.ID, err error) {
 		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})

@@ -56,14 +56,14 @@ type PrunedUser struct {
 }
 
 // Prune removes activities of other servers that are older than p.Days from users' databases,
-// except those that user.Databases.Prune keeps. If p.Days is 0, the configured number applies.
-// Prune also removes everything else of a user that user.Databases.Prune calls old, such as
-// results of deliveries and messages of conversations. It removes acquaintances and retired keys
-// that are not needed any more. If no users are named, it prunes all users, and removes reports
-// that were resolved at least p.Days ago, actors that no user needs (see instance.Actors.Prune),
-// and hosts without recent contact. If pruning one user fails, the others are still pruned. The
-// fault is Busy when another process prunes, NoUser when a named user does not exist, and Usage
-// for a number of days out of bounds.
+// except the activities that user.Databases.Prune keeps. If p.Days is 0, the configured number
+// applies. Prune also removes everything else of a user that user.Databases.Prune calls old, such
+// as results of deliveries and messages of conversations. It removes acquaintances and retired
+// keys that are not needed any more. If no users are named, it prunes all users, and removes
+// reports that were resolved at least p.Days ago, actors that no user needs (see
+// instance.Actors.Prune), and hosts without recent contact. If pruning one user fails, the others
+// are still pruned. The fault is Busy when another process prunes, NoUser when a named user does
+// not exist, and Usage for a number of days out of bounds.
 func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}

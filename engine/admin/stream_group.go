@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// GroupState is the progress of a consumer group on a user's stream. The numbers are those after
-// the dash of an event's id. They have gaps, so Lag may be too high.
+// GroupState is the progress of a consumer group on a user's stream. Each number is the part after
+// the dash of an event's id. These numbers have gaps, so Lag may be too high.
 type GroupState struct {
 	User         vocab.Username `json:"user"`
 	Group        string         `json:"group"`

@@ -18,8 +18,8 @@ import (
 
 const (
 	tailPage = 200 // events per read
-	// tailWait is how long one wait for events lasts. After each wait the tail checks whether the
-	// context has ended.
+	// tailWait is the longest time of one wait for events. After each wait the tail checks
+	// whether the context has ended.
 	tailWait = time.Second
 )
 
@@ -200,7 +200,7 @@ func (t *tail) showEvents(events []event.Event) (done bool, err error) {
 	return false, nil
 }
 
-// follow shows new events until Count were shown or ctx ends. After an outage of Redis it
+// follow shows new events until Count events were shown or ctx ends. After an outage of Redis it
 // continues at the same place.
 func (t *tail) follow(ctx context.Context) error {
 	for {

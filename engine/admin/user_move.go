@@ -40,7 +40,7 @@ func (us Users) MoveTo(ctx context.Context, name vocab.Username, to string) (Mov
 }
 
 // MoveFrom adds another account to the aliases of the user's account. The other account is given
-// by its handle or id. It may then move to the user's.
+// by its handle or id. Then the other account can move to the user's account.
 func (us Users) MoveFrom(ctx context.Context, name vocab.Username, from string) (MovedUser, error) {
 	old, err := us.findAccount(ctx, name, from)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptRetired is the least time for which a retired key stays published. For that long other
-// servers may have something that the key has signed and that they have not verified yet.
+// keptRetired is the least time for which a retired key stays published. During that time other
+// servers may have documents or requests that the key signed and that they have not verified yet.
 const keptRetired = 30 * 24 * time.Hour
 
 // RotatedKeys has the ids of the keys that a user signs with after the rotation.

@@ -29,8 +29,8 @@ func (us Users) Suspend(ctx context.Context, name vocab.Username) (User, error) 
 }
 
 // Unsuspend makes a suspended user active again. A serving engine applies the activities that
-// waited for the user, and resumes its deliveries and events. The fault is NotFound when the
-// user is not suspended.
+// waited for the user, and resumes the user's deliveries and events. The fault is NotFound when
+// the user is not suspended.
 func (us Users) Unsuspend(ctx context.Context, name vocab.Username) (User, error) {
 	users := us.in.DB.Instance.Users
 	row, err := users.Find(ctx, name)

@@ -77,7 +77,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	return u, token, err
 }
 
-// makeUser makes the parts of a user. It leaves the parts that an earlier call made.
+// makeUser makes the parts of a user. Parts that an earlier call made stay as they are.
 func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	if err := us.in.Keys.Create(n.Name); err != nil {
 		return fmt.Errorf("make keys: %w", err)

@@ -42,9 +42,9 @@ type Reader struct {
 // it. The sums reveal decay and truncation; they do not show who wrote the archive.
 func Open(ctx context.Context, path string) (*Reader, error) { return openFile(ctx, path, false) }
 
-// OpenBounded is Open for an archive that may come from anybody. It also refuses the archive of
-// one user that exceeds the limits, so that to read it costs no more than to read one that a user
-// of ordinary size has.
+// OpenBounded is Open for an archive that may come from anybody. It also refuses an archive of one
+// user that exceeds the limits. So reading an accepted archive costs no more than reading the
+// archive of a user of ordinary size.
 func OpenBounded(ctx context.Context, path string) (*Reader, error) { return openFile(ctx, path, true) }
 
 func openFile(ctx context.Context, path string, bounded bool) (*Reader, error) {
@@ -69,8 +69,8 @@ func openFile(ctx context.Context, path string, bounded bool) (*Reader, error) {
 // Close closes the file.
 func (r *Reader) Close() error { return r.f.Close() }
 
-// Each calls visit with the shapes, rows, pictures and documents in the order in which they were
-// written. It skips the content that visit leaves unread.
+// Each calls the function visit with the shapes, rows, pictures and documents in the order in
+// which they were written. It skips the content that visit leaves unread.
 func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader) error) error {
 	s, err := r.openStream(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ type spending struct {
 	packed               *int64
 }
 
-// check refuses an archive that exceeds the limits, if they hold.
+// check refuses an archive that exceeds the limits, if the limits apply to it.
 func (s *spending) check() error {
 	switch {
 	case !s.bounded:
@@ -41,7 +41,7 @@ func (s *spending) check() error {
 }
 
 // IsSparse reports whether an entry has holes. A reader of a tar makes the bytes of holes itself,
-// so no limit on what is unpacked holds for them.
+// so the limits on unpacked bytes do not cover them.
 func IsSparse(h *tar.Header) bool {
 	for name := range h.PAXRecords {
 		if strings.HasPrefix(name, "GNU.sparse.") {

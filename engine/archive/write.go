@@ -48,7 +48,8 @@ func (w *Writer) Rows(n Name) io.WriteCloser {
 	return &rows{to: w, name: n}
 }
 
-// Stream writes a file of any size: it calls write, which must write exactly size bytes.
+// Stream writes a file of any size. It calls the function write, which must write exactly size
+// bytes.
 func (w *Writer) Stream(n Name, size int64, write func(io.Writer) error) error {
 	if err := w.writeHeader(n.String(), size); err != nil {
 		return err

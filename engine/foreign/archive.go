@@ -26,10 +26,10 @@ const (
 	maxListing = 64 << 20 // bytes of the directory of a zip, all of which is held in memory
 )
 
-// ReadArchive calls visit for each document and picture in the top folder of an archive, which
-// is a zip or a gzipped tar. Content that visit does not read is skipped. The fault is Invalid
-// if the archive is damaged, has links, devices or paths that lead elsewhere, or exceeds the
-// limits above.
+// ReadArchive calls the function visit for each document and picture in the top folder of an
+// archive, which is a zip or a gzipped tar. Content that visit does not read is skipped. The fault
+// is Invalid if the archive is damaged, has links, devices or paths that lead elsewhere, or
+// exceeds the limits above.
 func ReadArchive(ctx context.Context, path string, visit func(name string, content io.Reader) error) error {
 	f, err := openFile(path)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *spender) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readFault returns err as it is if err is a fault or the end of a context. A spender that the
-// caller reads from has returned such an error. Otherwise readFault returns damagedFault of err.
+// readFault returns err as it is if err is a fault or the end of a context, because a spender
+// returns such errors. For any other error it returns the result of damagedFault.
 func readFault(err error) error {
 	if fault.Of(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -9,12 +9,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxItem is how many bytes one item of a collection, or another property of the collection, may
-// have.
+// maxItem is the greatest size of one item of a collection, or of another property of the
+// collection, in bytes.
 const maxItem = 64 << 20
 
-// ReadItems calls visit for each item of a collection. It holds only one item in memory at a
-// time. The fault is Invalid if the input is not a collection.
+// ReadItems calls the function visit for each item of a collection. It holds only one item in
+// memory at a time. The fault is Invalid if the input is not a collection.
 func ReadItems(r io.Reader, visit func(item json.RawMessage) error) error {
 	part := &partReader{from: r}
 	d := json.NewDecoder(part)

@@ -117,7 +117,7 @@ func (k Kind) parseEntry(s string) (string, error) {
 	return user + "@" + id.Host(), nil
 }
 
-// maxHandle is how many bytes an account may have.
+// maxHandle is the greatest length of an account, in bytes.
 const maxHandle = 512
 
 func isOutsideNames(r rune) bool {

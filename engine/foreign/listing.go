@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// listReader reads a zip, and fails when more than left bytes are read before isOver is set.
+// listReader reads a zip, and fails when more bytes than the field left allows are read before
+// isOver is set.
 type listReader struct {
 	from   io.ReaderAt
 	left   int64

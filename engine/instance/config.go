@@ -38,8 +38,8 @@ type Config struct {
 		Name, Template string // the names of the instance database and of the template, if several instances share a server; not settings
 	}
 	Redis struct {
-		// URL is that of the cache, and of the events unless EventsURL is set. If it is empty,
-		// there is a private Redis in DataDir.
+		// URL is the URL of the Redis for the cache, and also for the events unless
+		// EventsURL is set. If it is empty, there is a private Redis in DataDir.
 		URL       Secret
 		EventsURL Secret // the URL of the Redis for the streams of events
 	}
@@ -78,13 +78,13 @@ type Config struct {
 		HostConcurrency int // parallel requests to one host: 1 to Concurrency
 		// Timeout is the time limit of one attempt, connecting included: 10ms to 5m.
 		Timeout time.Duration
-		// Retention is how long the results of an activity's deliveries are stored: 240h to
-		// 87600h.
+		// Retention is the time for which the results of an activity's deliveries are
+		// stored: 240h to 87600h.
 		Retention time.Duration
 	}
 	Conversations struct {
-		// Retention is how long messages of the conversations that users host are stored: 24h to
-		// 87600h.
+		// Retention is the time for which messages of the conversations that users host
+		// are stored: 24h to 87600h.
 		Retention time.Duration
 	}
 	Limits struct {

@@ -11,10 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// checkElsewhere refuses an instance whose databases are on a server that this process was not
-// told of, such as one that is set for the service alone. A new private server would be taken for
-// an instance without users. An instance of before NoteServer is recognized by its keys if it has
-// no private server.
+// checkElsewhere refuses an instance whose databases are on a server that the settings of this
+// process do not name, for example because only the service has the setting. On a new private
+// server the instance would seem to have no users. An instance that is older than NoteServer is
+// recognized by its keys if it has no private server.
 func checkElsewhere(c Config) error {
 	if c.Database.URL != "" || !isThere(markOf(c)) && (isThere(c.DataDir, "pg") || !isThere(c.DataDir, "instance", "keys")) {
 		return nil
@@ -46,7 +46,8 @@ func (in *Instance) NoteServer() error {
 // database.url.
 func markOf(c Config) string { return filepath.Join(c.DataDir, "instance", "elsewhere") }
 
-// isThere reports whether the path exists, or cannot be looked at.
+// isThere reports whether the path exists. It also returns true for a path that cannot be
+// examined.
 func isThere(path ...string) bool {
 	_, err := os.Stat(filepath.Join(path...))
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)

@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// maxHosts is how many hosts are remembered in memory at most. Before one more is remembered,
-	// all are forgotten.
+	// maxHosts is the greatest number of hosts in memory. Before another host is added, all
+	// hosts are removed.
 	maxHosts = 50_000
-	// rfc9421Time is how long a learned RFC 9421 is trusted. The answer that taught it may prove
-	// nothing. Draft-cavage is trusted until the host refuses it: a host that reads only
-	// draft-cavage may answer 2xx to RFC 9421 and drop the activity.
+	// rfc9421Time is the time for which RFC 9421 is trusted after it was learned for a host.
+	// The answer from which it was learned may prove nothing, because a host that reads only
+	// draft-cavage may answer 2xx to RFC 9421 and drop the activity. Draft-cavage is trusted
+	// until the host refuses it.
 	rfc9421Time = 30 * 24 * time.Hour
-	// dialectCached is how long a dialect stays in memory before the stored one is read again.
+	// dialectCached is the time for which a dialect stays in memory before the stored one is
+	// read again.
 	dialectCached = 24 * time.Hour
 	// softwareStored is the least time between two changes of the stored name of a host's
 	// software, as long as the host is remembered in memory.

@@ -57,8 +57,8 @@ type Instance struct {
 
 // Open opens an instance. It starts the private database server and migrates the instance database
 // on it, unless database.url names another server. It refuses a public_url that cannot be the
-// origin of the instance (see KeepOrigin), and to make a new database server for an instance whose
-// databases are elsewhere.
+// origin of the instance (see KeepOrigin). It also refuses to make a new database server for an
+// instance whose databases are elsewhere.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{}, log)
 }

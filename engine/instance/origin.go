@@ -34,10 +34,10 @@ func (in *Instance) KeepOrigin(ctx context.Context) error {
 	return in.changeOrigin(ctx, has)
 }
 
-// storeOrigin stores the first origin of the instance. If sent is the id of an activity, it stores
-// the origin of that id. If sent is empty, it stores public_url. The parameter unread is the error
-// of the users' databases that could not be searched for an activity. If sent is empty and unread
-// is not nil, storeOrigin stores nothing, and a later start stores the origin.
+// storeOrigin stores the first origin of the instance. If the parameter sent is the id of an
+// activity, it stores the origin of that id. If sent is empty, it stores public_url. The parameter
+// unread is the error of the users' databases that could not be searched for an activity. If sent
+// is empty and unread is not nil, storeOrigin stores nothing, and a later start stores the origin.
 func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error) error {
 	origin := in.Config.PublicURL
 	if sent != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// Rate is how often something may happen. The zero Rate means no limit.
+// Rate limits how often an event may happen. The zero Rate means no limit.
 type Rate struct {
 	Events float64 // per second, in the long run
 	Burst  int     // events that may happen at one time

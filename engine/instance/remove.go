@@ -46,7 +46,8 @@ func (in *Instance) dropWaiting(ctx context.Context, u vocab.Username) error {
 }
 
 // revokeRedis removes the Redis user of programs that read the user's stream, before sweepRedis
-// removes what they may write. A Redis that refuses this does not stop the removal.
+// removes the data that these programs may write. A Redis that refuses this does not stop the
+// removal.
 func (in *Instance) revokeRedis(ctx context.Context, u vocab.Username) error {
 	if in.Redis != nil && in.Redis.IsStandIn() { // it has no users
 		return nil

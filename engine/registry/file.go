@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// lookEvery is the least time between two checks of one file for changes, apart from those
-	// that a write makes.
+	// lookEvery is the least time between two checks of one file for changes, apart from the
+	// checks that a write makes.
 	lookEvery = 200 * time.Millisecond
 	// settledAfter is the age that a file must have when it is read, so that its time and size
-	// show every later change. A younger file is read again at the next check, because a change
-	// may leave its time and size equal on a file system that stores times in steps of two
-	// seconds.
+	// show every later change. A younger file is read again at the next check, because a file
+	// system that stores times in steps of two seconds may show the same time and size after a
+	// change.
 	settledAfter = 2 * time.Second
 )
 
@@ -90,8 +90,8 @@ func (f *file[T]) isStale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// updateValue calls change with the value in the file, and writes the value that change returns,
-// if the second result of change is true. Other updates wait meanwhile, in other processes too.
+// updateValue calls the function change with the value in the file. If the second result is true,
+// it writes the value that change returns. Other updates wait meanwhile, in other processes too.
 func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	return f.holdFile(func() error {
 		c := f.lookAtFile()
@@ -106,8 +106,8 @@ func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	})
 }
 
-// holdFile calls work while it holds the locks that all writers of the file take, in this and in
-// other processes.
+// holdFile calls the function work while it holds the locks that all writers of the file take, in
+// this and in other processes.
 func (f *file[T]) holdFile(work func() error) error {
 	unlock, err := LockFolder(filepath.Dir(f.path))
 	if err != nil {
@@ -138,7 +138,8 @@ func (f *file[T]) replaceContent(before, after []byte) error {
 	})
 }
 
-// checkContent returns why data cannot be the content of the file, or nil if it can.
+// checkContent returns the reason why data cannot be the content of the file, or nil if there is
+// none.
 func (f *file[T]) checkContent(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return badConfig("the file is empty")
@@ -193,7 +194,7 @@ func encodeFile(v any) ([]byte, error) {
 	return doc.Bytes(), err
 }
 
-// findProblem checks the file, and returns why it cannot be used now, or nil.
+// findProblem checks the file, and returns the reason why it cannot be used now, or nil.
 func (f *file[T]) findProblem() error {
 	_, _ = f.readValue() // checks the file
 	return f.current.Load().err
@@ -247,8 +248,8 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// takeContent decodes data into the value of next. info describes the file that contained the
-// data. If info is nil, there is no file, and the value becomes the defaults.
+// takeContent decodes data into the value of next. The parameter info describes the file that
+// contained the data. If info is nil, there is no file, and the value becomes the defaults.
 func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	if info != nil && len(bytes.TrimSpace(data)) == 0 {
 		f.refuseContent(next, badConfig("the file is empty"))

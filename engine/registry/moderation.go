@@ -71,7 +71,7 @@ func (m *Moderation) validateMutes() error {
 }
 
 // readMuted returns a muted domain in the form that domains have in ids. "*.example.org" and
-// "example.org" give the same. A port is refused, because a mute is for all ports.
+// "example.org" give the same result. A port is refused, because a mute is for all ports.
 func readMuted(domain string) (string, error) {
 	host, err := readDomain(strings.TrimPrefix(domain, "*."))
 	if err == nil && strings.Contains(domain, ":") {

@@ -37,7 +37,7 @@ func (m Moderation) compileMutes() *mutes {
 // HasKeywords reports whether any keywords are muted.
 func (m Moderation) HasKeywords() bool { return m.compiled != nil && len(m.compiled.keywords) > 0 }
 
-// HidesActor reports whether an actor is muted, or its domain, or a parent of that domain.
+// HidesActor reports whether an actor, the actor's domain or a parent of that domain is muted.
 func (m Moderation) HidesActor(id vocab.ID) bool {
 	if m.compiled == nil {
 		return false

@@ -18,8 +18,8 @@ type Permissions struct {
 	EncryptedChat   Rule `json:"encrypted_chat"`    // conversations of two may be encrypted
 }
 
-// Rule names relationships. An actor needs all of those in All and, unless Any is empty, at least
-// one of those in Any. A rule without relationships is met by nobody.
+// Rule names relationships. An actor needs all relationships in All and, unless Any is empty, at
+// least one in Any. A rule without relationships is met by nobody.
 type Rule struct {
 	Any []string `json:"any,omitempty"`
 	All []string `json:"all,omitempty"`
@@ -40,8 +40,8 @@ func DefaultPermissions() Permissions {
 }
 
 // closedPermissions returns the rules for a user whose file cannot be used. Nobody may see
-// anything, and no conversation is encrypted, because the file may say so. The default rule for
-// private messages still holds, because the feed of requests has room for only a few messages.
+// anything, and no conversation is encrypted, because the file may forbid both. The default rule
+// for private messages still holds, because the feed of requests has room for only a few messages.
 func closedPermissions() Permissions {
 	p := DefaultPermissions()
 	p.SeePresence, p.SeeReadReceipts, p.EncryptedChat = Rule{}, Rule{}, Rule{}

@@ -28,8 +28,8 @@ const (
 // stored or removed.
 var pictureForm = regexp.MustCompile(`^[0-9a-f]{32}\.(?:png|jpg)$`)
 
-// StorePicture stores a picture of u, and returns its name. The name is derived from the data,
-// so that no other picture has it. The extension is png or jpg.
+// StorePicture stores a picture of u, and returns its name. The name is derived from the data, so
+// that no other picture has the same name. The extension is png or jpg.
 func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string) (name string, err error) {
 	name = namePicture(data) + "." + extension
 	if !pictureForm.MatchString(name) {
@@ -44,7 +44,7 @@ func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string)
 	return name, os.Chtimes(file, now, now)
 }
 
-// namePicture returns the first part of a picture's name, a hash of its data.
+// namePicture returns the first part of a picture's name, which is a hash of the picture's data.
 func namePicture(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])

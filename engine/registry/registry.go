@@ -65,8 +65,8 @@ func (r *Registry) User(u vocab.Username) User {
 	return c
 }
 
-// Problem returns why the configuration file of u cannot be used now, or nil if it can. For the
-// zero Username it examines the file of the policy.
+// Problem returns the reason why the configuration file of u cannot be used now, or nil if there
+// is none. For the zero Username it examines the file of the policy.
 func (r *Registry) Problem(u vocab.Username) error {
 	if u.IsZero() {
 		return r.server.findProblem()
@@ -97,10 +97,10 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 	return f
 }
 
-// UpdateServer calls change with a copy of the policy in the file, and writes the result if
-// change returns true and no error. It fails if the file is not valid. Other updates wait
-// meanwhile, in other processes too. Readers see either the old policy or the new one; once
-// UpdateServer has returned, all readers in this process see the new one.
+// UpdateServer calls the function change with a copy of the policy in the file. It writes the
+// changed copy if that function returns true and no error. It fails if the file is not valid.
+// Other updates wait meanwhile, in other processes too. Readers see either the old policy or the
+// new one; once UpdateServer has returned, all readers in this process see the new one.
 func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) error {
 	return r.server.updateValue(func(s Server) (Server, bool, error) {
 		s = s.clone()
@@ -113,10 +113,10 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 	})
 }
 
-// UpdateUser calls change with the configuration of u in the file, and writes the result if change
-// returns no error. Other updates wait meanwhile, in other processes too. UpdateUser makes the
-// folder if there is none. The fault is Invalid, with a pointer into the file, if a value is
-// refused, and Config if the file is not valid.
+// UpdateUser calls the function change with the configuration of u in the file, and writes the
+// changed configuration if that function returns no error. Other updates wait meanwhile, in other
+// processes too. UpdateUser makes the folder if there is none. The fault is Invalid, with a
+// pointer into the file, if a value is refused, and Config if the file is not valid.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error {
 	return r.changeUser(u, change, true)
 }
@@ -173,8 +173,9 @@ func ExampleUser() ([]byte, error) { return encodeFile(DefaultUser()) }
 // file.
 func (r *Registry) ReadUser(u vocab.Username) ([]byte, error) { return r.userFile(u).readContent() }
 
-// ReplaceUser writes after into the file of u if the present content equals before. The fault is
-// Invalid if the new content is not valid, and Conflict if the file has changed.
+// ReplaceUser writes the parameter after into the file of u if the present content equals the
+// parameter before. The fault is Invalid if the new content is not valid, and Conflict if the file
+// has changed.
 func (r *Registry) ReplaceUser(u vocab.Username, before, after []byte) error {
 	return r.userFile(u).replaceContent(before, after)
 }

@@ -155,8 +155,8 @@ func DefaultUser() User {
 
 // ClosedUser returns the configuration of a user whose file is not valid and has not been valid
 // since the start. It shows and permits nothing that a file could forbid. Private messages are the
-// exception, because dropped messages would be lost. Those that the default rules permit are
-// received, and those of strangers wait among the requests.
+// exception, because dropped messages would be lost. The messages that the default rules permit
+// are received, and the messages of strangers wait among the requests.
 func ClosedUser() User {
 	c := DefaultUser()
 	c.FollowPolicy, c.Quotes = ApprovalRequired, NobodyQuotes
