@@ -178,8 +178,9 @@ func (s Shown) authorOrActor() vocab.ID {
 	return s.ActorURI
 }
 
-// wanted are the lines of a page and the documents that the lines name. Each card is only once in
-// all. An object is in all again if a line names another revision of it than the line before.
+// wanted are the lines of a page and the documents that the lines name. The field all has each
+// card once. It has an object once more if a line names another revision of the object than the
+// line before.
 type wanted struct {
 	rows    []wantedRow
 	all     []cache.Document
@@ -302,8 +303,8 @@ func markAt(at time.Time, id uuid.UUID) string {
 // lineFields is the number of fields of a line.
 const lineFields = 7
 
-// writeLine writes an entry as a line of the index: its place, activity, object, actor and
-// author, and the revisions of activity and object. None of them has a space in it.
+// writeLine writes an entry as a line of the index: its place, activity, object, actor and author,
+// and the revisions of activity and object. None of these texts contains a space.
 func writeLine(row user.FeedLine) string {
 	author := vocab.ID("")
 	if id, err := vocab.ParseID(row.Author); err == nil {

@@ -40,8 +40,8 @@ type Database struct {
 	hasEmoji  func(kind string) bool
 }
 
-// NewDatabase returns the feeds in users' databases. hasEmoji reports whether activities of a type
-// may have an emoji as their content.
+// NewDatabase returns the feeds in users' databases. The function hasEmoji reports whether
+// activities of a type may have an emoji as their content.
 func NewDatabase(databases Transactor, local Local, profiles Profiles, hasEmoji func(kind string) bool) *Database {
 	return &Database{databases, local, profiles, hasEmoji}
 }
@@ -74,7 +74,7 @@ func (d *Database) list(ctx context.Context, tx *user.Tx, u vocab.Username, feed
 	return tx.Feed.List(ctx, after, n)
 }
 
-// offsetOf returns the number of rows before a place; 0 if it is not known.
+// offsetOf returns the number of rows before a place, or 0 if that number is not known.
 func offsetOf(p *user.Place) int {
 	if p == nil {
 		return 0
@@ -99,7 +99,8 @@ func (d *Database) lines(ctx context.Context, u vocab.Username, feed string, aft
 }
 
 // cutPage returns the first items: up to limit, and no more than user.MaxFeed bytes unless the
-// first item alone is larger. If items are left, next is the place after which they begin.
+// first item alone is larger. If items are left, the result next is the place after which they
+// begin.
 func cutPage(items []user.FeedItem, limit int) (kept []user.FeedItem, next *user.Place) {
 	all := 0
 	for n, item := range items {
@@ -203,7 +204,7 @@ func (d *Database) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[
 	return cards
 }
 
-// localCard returns the card of a local user. It is empty if the account is gone.
+// localCard returns the card of a local user. The card is empty if the account is gone.
 func (d *Database) localCard(id vocab.ID) (card vocab.Card, isLocal bool) {
 	u, isLocal := d.local.Owner(id)
 	if !isLocal {

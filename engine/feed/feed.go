@@ -56,8 +56,8 @@ type Shown struct {
 	line      user.FeedLine // its place and the revisions of its documents
 }
 
-// Gate decides whether an actor may be heard. CheckActor returns nil if so, or else an error with
-// the reason.
+// Gate decides whether an actor may be heard. CheckActor returns nil if the actor may be heard,
+// and otherwise an error with the reason.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }

@@ -97,8 +97,8 @@ func (r Row) isOutdated(cards map[vocab.ID]vocab.Card) bool {
 	return r.kept != nil && r.kept.followers != cards[r.authorOrActor()].Followers
 }
 
-// showEntry returns an entry as readers of these languages see it. followers is the author's
-// followers collection.
+// showEntry returns an entry as readers of these languages see it. The parameter followers is the
+// author's followers collection.
 func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) (s Shown) {
 	switch {
 	case r.kept != nil:

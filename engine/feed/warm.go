@@ -19,7 +19,7 @@ func (c *Cached) Cache() *cache.Cache { return c.cache }
 const warmTries = 3
 
 // Warm reads a feed, so that the first pages of its index and the documents that these pages name
-// are cached. It reads at most as many pages as the parameter pages says. It returns how many
+// are cached. The parameter pages is the greatest number of pages to read. Warm returns how many
 // pages and entries it has read. A feed that does not stop changing meanwhile is not cached.
 func (c *Cached) Warm(ctx context.Context, u vocab.Username, feed string, pages int) (made, entries int, err error) {
 	var after *user.Place

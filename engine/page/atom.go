@@ -53,7 +53,8 @@ type atomContent struct {
 
 const atomType = "application/atom+xml"
 
-// Atom returns the posts as a page of the person's Atom feed. self is the address of that page.
+// Atom returns the posts as a page of the person's Atom feed. The parameter self is the address of
+// that page.
 func (l List) Atom(self string) []byte {
 	p := l.Person
 	f := atomFeed{ID: p.Actor, Title: p.Name + " (" + p.Handle + ")", Subtitle: l.describeHead().Description, Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),

@@ -18,7 +18,7 @@ type List struct {
 	Next func(n int) string
 }
 
-// room is how many bytes of a page are reserved for the address of the next page.
+// room is the number of bytes of a page that are reserved for the address of the next page.
 const room = 1_000
 
 // HTML returns the page.

@@ -17,12 +17,12 @@ const (
 	indexBatch = 500  // objects in one transaction
 	editBatch  = 5000 // activities and edits of objects that are read in one transaction
 	maxBatches = 4    // batches that are indexed before a search is answered
-	// overlap is how far back the index looks for objects and activities. It looks back because
-	// transactions may end in another order than that in which their ids were made.
+	// overlap is the time by which the index looks back for objects and activities. It looks
+	// back because transactions may end in another order than their ids were made.
 	overlap = time.Minute
-	// setBack is how much further the first pass of a process looks back. A clock that was ahead
-	// by so much may have been set before the process began, and ids that are made since then are
-	// lower than those before.
+	// setBack is the time by which the first pass of a process looks back further. Before the
+	// process began, a clock that was ahead by up to this time may have been set back. Since
+	// then, new ids are lower than earlier ones.
 	setBack = time.Hour
 	// batchTime is the longest time of a batch that Run indexes. A batch can take long in a
 	// database that is read for the first time.
@@ -34,8 +34,8 @@ type pass struct {
 	*Searcher
 	user    vocab.Username
 	isBegun bool
-	// at is the position of this pass. stored is the progress that the database has. The pass
-	// begins earlier than stored, by the time overlap.
+	// The field at is the position of this pass, and stored is the progress in the database.
+	// The pass begins earlier than stored, by the time overlap.
 	at     user.SearchProgress
 	stored user.SearchProgress
 }
@@ -90,8 +90,8 @@ func (p *pass) indexBatch(ctx context.Context) (complete bool, err error) {
 	return len(found) == 0 && edits.Looked < editBatch, nil
 }
 
-// begin finds out where the pass begins. The very first pass skips all activities but those of the
-// last hour, because it reads every object in its current state.
+// begin finds out where the pass begins. The very first pass reads every object in its current
+// state. So of the activities it reads only those of the last hour.
 func (p *pass) begin(ctx context.Context, tx *user.Tx) error {
 	if p.isBegun {
 		return nil
@@ -169,8 +169,8 @@ func stepBack(id uuid.UUID, d time.Duration) uuid.UUID {
 	return idAt(time.Unix(sec, nsec).Add(-d))
 }
 
-// untilNow returns the progress as far as it is not ahead of the clock. It is ahead if the clock
-// was set back. Ids that are made afterwards would be lower than those that the index has reached.
+// untilNow returns the progress, but at most the present time. If the clock was set back, the
+// progress is ahead of the clock, and new ids are lower than the ids that the index has reached.
 func (p *pass) untilNow(reached user.SearchProgress) user.SearchProgress {
 	now := idAt(p.Now())
 	return user.SearchProgress{Objects: earlierOf(reached.Objects, now), Activities: earlierOf(reached.Activities, now)}

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPeople is how many actors a search finds at most.
+// maxPeople is the greatest number of actors that a search finds.
 const maxPeople = 10
 
 // Store reads and writes users' databases.
@@ -32,8 +32,8 @@ type Shower interface {
 	Held(ctx context.Context, q thread.Query, uris []vocab.ID) (shown []thread.Object, actors map[vocab.ID]vocab.Card, looked int, err error)
 }
 
-// Gate decides whether an actor may be heard. CheckActor returns nil if so, or else an error with
-// the reason.
+// Gate decides whether an actor may be heard. CheckActor returns nil if the actor may be heard,
+// and otherwise an error with the reason.
 type Gate interface {
 	CheckActor(id vocab.ID) error
 }
@@ -51,10 +51,10 @@ type Deps struct {
 type Searcher struct {
 	Deps
 	behind chan vocab.Username // users whose index Run completes
-	passed sync.Map            // has the users with whose index a pass of this process has begun
+	passed sync.Map            // users whose index a pass of this process has begun to fill
 }
 
-// maxBehind is how many users can wait until Run completes their index.
+// maxBehind is the greatest number of users that can wait until Run completes their index.
 const maxBehind = 64
 
 // New returns a searcher.

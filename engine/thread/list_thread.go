@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxListed is the most ids that are read from one collection.
+// maxListed is the greatest number of ids that are read from one collection.
 const maxListed = 200
 
-// listThread returns the ids that the owner of the thread lists, and whether there is such a
-// list. A list on another server than that of its stated owner does not count. If a list states no
-// owner, it must be on the server of the object that names it.
+// listThread returns the ids that the owner of the thread lists, and whether there is such a list.
+// A list that is not on the server of its stated owner does not count. If a list states no owner,
+// it must be on the server of the object that names it.
 func (f *filling) listThread(ctx context.Context) ([]vocab.ID, bool) {
 	for _, p := range append(slices.Clone(f.ancestors[:min(1, len(f.ancestors))]), f.item) {
 		of, err := p.Doc.Ref("context")

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxPublicAncestors is the most ancestors of an object that are shown to everybody.
+// maxPublicAncestors is the greatest number of ancestors of an object that are shown to everybody.
 const maxPublicAncestors = 5
 
 // PublicPost is a post of a thread as everybody sees it.
@@ -88,7 +88,7 @@ func (r *Reader) publicAncestors(ctx context.Context, tx *user.Tx, parent vocab.
 	return shown[len(shown)-unbroken:], err
 }
 
-// showPublic returns those of the objects that everybody may see, in their order.
+// showPublic returns the objects that everybody may see, in their order.
 func (r *Reader) showPublic(ctx context.Context, tx *user.Tx, held []user.HeldObject) (shown []PublicPost, err error) {
 	var pieces []*piece
 	objects := map[vocab.ID]user.Object{}

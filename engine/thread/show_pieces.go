@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// showPieces returns those of the pieces that the user may see and has not muted, in their order,
-// and the cards of their authors.
+// showPieces returns the pieces that the user may see and has not muted, in their order, with the
+// cards of their authors.
 func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (shown []Object, actors map[vocab.ID]vocab.Card, err error) {
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *user.Tx) error {
 		mutes, me := r.Profiles.User(q.User).Moderation, r.Local.ID(q.User)

@@ -15,7 +15,7 @@ type Addressing struct {
 	To, Cc, Bto, Bcc, Audience []ID
 }
 
-// maxAddressed is how many recipients one document may name.
+// maxAddressed is the greatest number of recipients that one document may name.
 const maxAddressed = 1000
 
 func parseAddressing(d Doc) (Addressing, error) {
@@ -54,13 +54,13 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// With returns the recipients of both.
+// With returns the recipients of a followed by those of b.
 func (a Addressing) With(b Addressing) Addressing {
 	return Addressing{To: slices.Concat(a.To, b.To), Cc: slices.Concat(a.Cc, b.Cc), Audience: slices.Concat(a.Audience, b.Audience),
 		Bto: slices.Concat(a.Bto, b.Bto), Bcc: slices.Concat(a.Bcc, b.Bcc)}
 }
 
-// maxValues is how many values a document may have in each of the lists that are searched whenever
+// maxValues limits the number of values in those lists of a document that are searched whenever
 // the document is used. parseAddressing limits the lists of recipients. Other lists are limited
 // here only by the size of the document; CheckBounds has further limits for documents of peers.
 var maxValues = []struct {
@@ -185,10 +185,10 @@ type Object struct {
 }
 
 // Stored returns the object in the form in which users' databases store it. The form names other
-// things by canonical ids. It has no hidden recipients and no authors of other servers, and names
-// its authors in forms that the database finds (see WithOwnAuthors). It has a stamp (see
-// QuoteAuthorization) only if the stamp was verified. readable holds the texts that readers are
-// shown.
+// objects and actors by canonical ids. It has no hidden recipients and no authors of other
+// servers, and names its authors in forms that the database finds (see WithOwnAuthors). It has a
+// stamp (see QuoteAuthorization) only if the stamp was verified. The result readable holds the
+// texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()

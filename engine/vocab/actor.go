@@ -78,7 +78,7 @@ func (a *Actor) Page() string {
 	return a.Written
 }
 
-// maxKeys is how many keys of one actor are read at most.
+// maxKeys is the greatest number of keys of one actor that are read.
 const maxKeys = 8
 
 // ParseActor reads an actor document. It must have an id, an actor type and an inbox. ParseActor

@@ -110,8 +110,8 @@ func (d Doc) aliasedProperty(name string) (any, error) {
 	return v, nil
 }
 
-// maxType is the longest type that is accepted, in bytes. Like MaxID it ensures that a row fits
-// into an index.
+// maxType is the greatest length of a type that is accepted, in bytes. Like MaxID it ensures that
+// a row fits into an index.
 const maxType = 255
 
 // Type returns the type of the document in its short form, or an empty text if it has none. Of
@@ -169,7 +169,7 @@ func (d Doc) ID() (ID, error) {
 	return ParseID(s)
 }
 
-// Ref is a reference to a thing, by its id or by an embedded document.
+// Ref is a reference by an id or by an embedded document.
 type Ref struct {
 	ID  ID  // empty for an embedded object without id
 	Doc Doc // nil when only the id was given

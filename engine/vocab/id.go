@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxID is the longest id that is accepted, in bytes. It ensures that an id fits into a row of a
-// PostgreSQL index.
+// MaxID is the greatest length of an id that is accepted, in bytes. It ensures that an id fits
+// into a row of a PostgreSQL index.
 const MaxID = 1024
 
 // ID is the URI of an object, activity, actor or collection, in canonical form. Two ids name the
@@ -54,9 +54,9 @@ func IDOf(s string) ID {
 	return ID(s)
 }
 
-// ParseHost returns a host that somebody has written in the form that ID.Host has: with A-labels in
-// lower case, and with the port unless it is that of https. The fault is Invalid for text that is
-// no host, such as an address.
+// ParseHost returns the host in written, in the form that ID.Host has: with A-labels in lower
+// case, and with the port unless it is that of https. The fault is Invalid for text that is no
+// host, such as an address.
 func ParseHost(written string) (string, error) {
 	id, err := ParseID("https://" + written + "/")
 	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {
@@ -157,8 +157,7 @@ func isPort(p string) bool {
 	return err == nil && n > 0 && p[0] != '0'
 }
 
-// canonicalHost returns the host of u in canonical form, or an empty text if that is not a valid
-// host.
+// canonicalHost returns the host of u in canonical form, or an empty text if u has no valid host.
 func canonicalHost(u *url.URL) string {
 	name := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {

@@ -9,8 +9,7 @@ import (
 // post to quote it (FEP-044f).
 const QuoteAuthorization = "QuoteAuthorization"
 
-// authorization is the name of the member in which a post has the id of the stamp that permits its
-// quote.
+// authorization is the name of the member that holds the id of the stamp for a post's quote.
 const authorization = "quoteAuthorization"
 
 // quoteNames are the members in which posts name the post that they quote. The first is the one of
@@ -72,8 +71,9 @@ func StampOf(o *Object) Stamp {
 	return Stamp{Author: o.AttributedTo, Quoting: quoting.ID, Quoted: quoted.ID}
 }
 
-// Approves reports whether the stamp permits the post with the id in quoting to quote the post
-// with the id in quoted. The stamp's author must be on the server of the quoted post.
+// Approves reports whether the stamp permits one post to quote another. The parameter quoting is
+// the id of the post with the quote, and quoted is the id of the quoted post. The stamp's author
+// must be on the server of the quoted post.
 func (s Stamp) Approves(quoting, quoted ID) bool {
 	return s.Author != "" && s.Quoting != "" && s.Quoting.Same(quoting) && s.Quoted != "" && s.Quoted.Same(quoted) && s.Author.SameOrigin(quoted)
 }

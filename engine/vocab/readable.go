@@ -40,12 +40,12 @@ func hasPlainContent(d Doc) bool {
 	return err == nil && strings.HasPrefix(kind, "text/") && kind != "text/html"
 }
 
-// maxLinked is how many bytes of text a document may have whose plain text gets links. Users' own
-// texts have no more, and a search for links in half a megabyte takes a second.
+// maxLinked is the greatest size of a document's plain texts that get links, in bytes. Users' own
+// texts are not larger, and a search for links in half a megabyte takes a second.
 const maxLinked = 64 << 10
 
-// plainShower returns the function that makes harmless HTML of the content of d in one language,
-// which is a text without HTML. Addresses in it become links, unless the texts of all languages
+// plainShower returns the function that turns one language's content of d, a text without HTML,
+// into harmless HTML. Addresses in the text become links, unless the texts of all languages
 // together have more than maxLinked bytes.
 func plainShower(d Doc) func(string) string {
 	size, href := len(d.Text("content")), linkOf
@@ -132,7 +132,7 @@ func ReadableOf(d Doc, stored []byte) Doc {
 
 // cleanTranslations returns the language map with harmless texts. The parameter clean is the
 // harmless form of the parameter text, so that text need not be cleaned again if it is in the map.
-// differs is true if the map has a text other than the parameter text.
+// The result differs is true if the map has a text other than the parameter text.
 func cleanTranslations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
 	for tag := range languages {

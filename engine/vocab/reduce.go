@@ -14,7 +14,7 @@ const (
 	maxDate       = 64
 )
 
-// How many values of a list the reduced form has at most.
+// The greatest numbers of values that lists in the reduced form have.
 const (
 	maxAliases    = 32
 	maxImplements = 16

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxNesting is how deep elements may be nested in sanitized HTML. There is a limit because
+// maxNesting is the greatest depth of nested elements in sanitized HTML. There is a limit because
 // browsers take longer for deeper nesting.
 const maxNesting = 32
 

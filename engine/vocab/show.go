@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Show returns an object in the form that readers are shown. The parameter d is the stored form
-// of the object, in which a stamp was verified; readable is the result of Readable. The texts are
-// in the first of the reader's languages that is available. The member source.content is the
-// plain text, and no text except content has HTML. The object is attributed to one author of its
-// own server, if it has such an author. Embedded things that are not parts of the object are
+// Show returns an object in the form that readers are shown. The parameter d is the stored form of
+// the object, in which a stamp was verified; readable is the result of Readable. The texts are in
+// the first of the reader's languages that is available. The member source.content is the plain
+// text, and no text except content has HTML. The object is attributed to one author of its own
+// server, if it has such an author. Embedded documents that are not parts of the object are
 // replaced by their ids. The member quote has the id of the quoted post, in every form in which d
 // names that post.
 func Show(d, readable Doc, languages []string) Doc {
@@ -105,7 +105,7 @@ var unreduced = map[string]bool{"@context": true, "proof": true, "signature": tr
 
 // reduceDoc returns a document without the members in unreduced, without hidden recipients, and
 // without members that have a < in their names. It removes HTML from the other texts, and replaces
-// embedded things as showEmbedded does.
+// embedded documents as showEmbedded does.
 func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
@@ -119,7 +119,8 @@ func reduceDoc(d Doc) Doc {
 	return out
 }
 
-// parts are the members whose embedded things are parts of the document, even if they have ids.
+// parts are the members whose embedded documents are parts of the outer document, even if they
+// have ids.
 var parts = map[string]bool{"tag": true, "attachment": true, "oneOf": true, "anyOf": true, "icon": true, "image": true, "url": true}
 
 func reduceValue(name string, v any) any {
@@ -140,11 +141,11 @@ func reduceValue(name string, v any) any {
 	return v
 }
 
-// showEmbedded returns the shown form of an embedded thing. A thing with an id is shown as its id,
-// unless it is a part of the document (see parts) and names no maker. A Link that is not a part is
-// shown as its href. A thing that has no id and names its maker is shown only if it is a part,
-// because its original could not be fetched. Any other thing is shown by showPart. Of its texts,
-// only the name is shown.
+// showEmbedded returns the shown form of the embedded document d, which is a value of the member
+// called name. If d has an id, that id is shown, unless d is a part of the outer document (see
+// parts) and names no maker. If d is a Link and not a part, its href is shown. If d has no id and
+// names its maker, d is shown only if it is a part, because its original could not be fetched. In
+// all other cases showPart shows d. Of the texts of d, only the name is shown.
 func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {
@@ -160,7 +161,7 @@ func showEmbedded(name string, d Doc) any {
 	return showPart(d)
 }
 
-// isWork reports whether a thing names its maker.
+// isWork reports whether a document names its maker.
 func isWork(d Doc) bool { return d["attributedTo"] != nil || d["actor"] != nil }
 
 func showPart(d Doc) Doc {

@@ -16,13 +16,13 @@ var activityMembers = []string{"id", "@id", "type", "@type", "actor", "object", 
 var friendshipMembers = []string{"subject", "relationship", "object"}
 
 // ShowActivity returns an activity in the form that readers are shown. It has the members in
-// activityMembers. Embedded things are replaced by their ids, or by their types if they have no
-// id. An object that is the actor's own and not stored is shown by its id and type, with the
-// actor as its author. A Relationship also has its friendshipMembers. The parameter stored says
-// whether the object is stored; a stored object is shown by Show instead. The only text of the
-// activity is the emoji of a reaction, with the tag that has its picture. It is shown if hasEmoji
-// is true. Words are never shown, because activities of many types reach the user without waiting
-// among the message requests.
+// activityMembers. Embedded documents are replaced by their ids, or by their types if they have no
+// id. An object that is the actor's own and not stored is shown by its id and type, with the actor
+// as its author. A Relationship also has its friendshipMembers. The parameter stored says whether
+// the object is stored; a stored object is shown by Show instead. The only text of the activity is
+// the emoji of a reaction, with the tag that has its picture. It is shown if hasEmoji is true.
+// Words are never shown, because activities of many types reach the user without waiting among the
+// message requests.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := showMembers(d, activityMembers...)
 	for _, name := range []string{"published", "updated"} {
@@ -53,7 +53,7 @@ func showMembers(d Doc, names ...string) Doc {
 	return out
 }
 
-// showReference returns the shown form of an id, a type, a time or an embedded thing, or of a
+// showReference returns the shown form of an id, a type, a time or an embedded document, or of a
 // list of these. It returns nil for a text with spaces and for one that is longer than an id,
 // because such a text is none of these.
 func showReference(v any) any {
@@ -76,9 +76,9 @@ func showReference(v any) any {
 	return nil
 }
 
-// showIdentity returns the id of an embedded thing, the address of a link, or the type of a thing
-// without an id. It returns nil for a thing that has no id and names its maker, because its
-// original could not be fetched.
+// showIdentity returns the id of an embedded document, the address of a link, or the type of a
+// document without an id. It returns nil for a document that has no id and names its maker,
+// because its original could not be fetched.
 func showIdentity(d Doc) any {
 	id, err := d.ID()
 	switch {
@@ -154,7 +154,7 @@ func clipText(s string, characters int) string {
 	return s
 }
 
-// makers are the members that name the maker of a thing.
+// makers are the members that name the maker of an object.
 var makers = []string{"attributedTo", "actor"}
 
 // isOwnedBy reports whether an embedded object is the actor's own. It must have an id on the

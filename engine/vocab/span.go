@@ -84,8 +84,9 @@ func trimSpan(kind SpanKind, s string) string {
 	return s
 }
 
-// trimSentence removes punctuation at the end of an address, which belongs to the sentence
-// around it, and a closing parenthesis or bracket that was not opened in the address.
+// trimSentence removes punctuation from the end of an address, because it belongs to the sentence
+// around the address. It also removes from the end a closing parenthesis or bracket that was not
+// opened in the address.
 func trimSentence(s string) string {
 	for {
 		last, size := utf8.DecodeLastRuneInString(s)
@@ -126,8 +127,8 @@ func spansFor(line string, href Href) []Span {
 	return Spans(line)
 }
 
-// html returns a span as a link in the form that other servers use. They recognize mentions and
-// hashtags by their classes.
+// html returns a span as a link in the form that other servers use. These servers recognize
+// mentions and hashtags by their classes.
 func (s Span) html(to string) string {
 	to, words := html.EscapeString(to), html.EscapeString(s.Text)
 	switch s.Kind {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Spelling maps ids to the form in which their own servers write them, if that is not canonical.
-// Peers compare ids as text, so a document that is sent must have ids in the form of their own
-// servers.
+// Spelling maps ids to the form in which their own servers write them, if that form is not
+// canonical. Peers compare ids as text, so a document that is sent must have ids in the form of
+// their own servers.
 type Spelling map[ID]string
 
 // Add adds the written form of an id to s, unless that form is canonical, and returns s. If s is
@@ -31,13 +31,13 @@ func (d Doc) writtenID() string {
 	return d.Text("@id")
 }
 
-// naming are the properties whose values are ids or embedded things.
+// naming are the properties whose values are ids or embedded documents.
 var naming = []string{"actor", "object", "target", "attributedTo", "inReplyTo", "to", "cc", "bto", "bcc", "audience", "tag",
 	"instrument", "quote", "quoteUrl", "quoteUri", "_misskey_quote", authorization, "interactingObject", "interactionTarget"}
 
-// WithCanonicalIDs returns the document with canonical ids in the properties that name things.
-// Documents are stored in this form, because the database compares ids as text. The document's
-// own id stays as written. It returns d itself if nothing changes, as with nearly all documents.
+// WithCanonicalIDs returns the document with canonical ids in the properties in naming. Documents
+// are stored in this form, because the database compares ids as text. The document's own id stays
+// as written. It returns d itself if nothing changes, as with nearly all documents.
 func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 	return d.respellIDs(func(s string) string {
 		if plainOrigin(s) > 0 {
@@ -65,9 +65,10 @@ func (d Doc) Spelled(s Spelling) Doc {
 	return out
 }
 
-// Renamed returns the document with other ids for the things that it names, at any depth, and
-// reports whether it changed. The document's own id stays. A document with a proof or a signature,
-// its own or that of its object, stays as it is, because these would hold no more.
+// Renamed returns the document with the ids that it names replaced by the results of change, at
+// any depth, and reports whether the document changed. The document's own id stays. A document
+// with a proof or a signature, its own or that of its object, stays as it is, because a change
+// would invalidate the proof or signature.
 func (d Doc) Renamed(change func(string) string) (_ Doc, changed bool) {
 	for _, part := range []Doc{d, d.Sub("object")} {
 		if part["proof"] != nil || part["signature"] != nil {
@@ -77,8 +78,9 @@ func (d Doc) Renamed(change func(string) string) (_ Doc, changed bool) {
 	return d.respellIDs(change, maxDepth)
 }
 
-// respellIDs changes the ids that d names, and the ids of things that are embedded in d. It also
-// changes the ids that embedded things name, down to as many levels as depth says.
+// respellIDs changes the ids that d names, and the ids of documents that are embedded in d. It
+// also changes the ids that embedded documents name. The parameter depth is the number of levels
+// to which it does that.
 func (d Doc) respellIDs(change func(string) string, depth int) (_ Doc, changed bool) {
 	var out Doc
 	for _, name := range naming {

@@ -8,18 +8,18 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxSynchronized is how many followers on one server are compared and listed at most (FEP-8fcf).
-// A longer list is not sent at all, because the other server would end the follows that are
-// missing in a partial list.
+// MaxSynchronized is the greatest number of followers on one server that are compared and listed
+// (FEP-8fcf). A longer list is not sent at all, because the other server would end the follows
+// that are missing in a partial list.
 const MaxSynchronized = 10_000
 
-// maxSynchronization is the longest header field that is read, in bytes. It has room for two
-// ids, a digest, and parameters that this engine does not know.
+// maxSynchronization is the greatest length of the header field that is read, in bytes. It has
+// room for two ids, a digest, and parameters that this engine does not know.
 const maxSynchronization = 4 << 10
 
-// FollowersDigest is the digest of a set of actors (FEP-8fcf, partial follower collection
-// digest): the exclusive or of the SHA-256 digests of their ids, as their server writes these.
-// It does not depend on the order in which they are added.
+// FollowersDigest is the digest of a set of actors (FEP-8fcf, partial follower collection digest):
+// the exclusive or of the SHA-256 digests of the actors' ids, each in the form that its server
+// writes. The digest does not depend on the order in which the ids are added.
 type FollowersDigest [sha256.Size]byte
 
 // Add adds an id in its written form. The id must not be in the set yet.

@@ -6,7 +6,7 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// maxText is how many bytes of a text, HTML or plain, are read.
+// maxText is the greatest number of bytes of a text, HTML or plain, that are read.
 const maxText = 512 << 10
 
 // space are the white space characters of HTML (HTML Living Standard §2.3.2, "ASCII whitespace").
@@ -16,9 +16,9 @@ func isSpace(r rune) bool { return strings.ContainsRune(space, r) }
 
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// TextToHTML returns plain text as the HTML that other servers expect in content. The text is
-// escaped, a block of lines becomes a paragraph, and spans for which href has an address become
-// links. If the result would exceed MaxContent, which servers may refuse, it has no links.
+// TextToHTML returns plain text as the HTML that other servers expect in the member content. The
+// text is escaped, a block of lines becomes a paragraph, and spans for which href has an address
+// become links. If the result would exceed MaxContent, which servers may refuse, it has no links.
 func TextToHTML(text string, href Href) string {
 	if s := textToHTML(text, href); len(s) <= MaxContent {
 		return s
