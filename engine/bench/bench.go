@@ -23,8 +23,8 @@ type Config struct {
 	Commit      string // the commit from which this lightweb was built; empty when unknown
 	Command     string // the command to show in the report
 	Log         *slog.Logger
-	// Progress returns two functions for a task. The caller calls step as the task proceeds, and
-	// calls end when the task ends.
+	// Progress returns two functions for a task. The caller calls the function step as the
+	// task proceeds, and the function end when the task ends.
 	Progress func(what string) (step func(done, all int), end func())
 }
 

@@ -19,7 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// engineSetup has the settings of the engine under test. They are sent to its process as JSON.
+// engineSetup has the settings of the engine under test. The settings are sent to the engine's
+// process as JSON.
 type engineSetup struct {
 	Version, DataDir           string
 	PublicURL, Listen, Admin   string
@@ -63,9 +64,9 @@ const (
 	wordDone    = "done"     // the answer to each other word
 )
 
-// Serve runs the engine under test. It reads its setup from the first line of the reader in, and
-// writes to the writer out when it serves. Then it obeys the other lines of the reader, and ends
-// when the reader ends.
+// Serve runs the engine under test. It reads its setup from the first line of the parameter in,
+// and writes to the parameter out when it serves. Then it obeys the other lines of the input, and
+// ends when the input ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (err error) {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')

@@ -20,14 +20,14 @@ type clock struct {
 	took  time.Duration
 	known bool // whether the operating system reports processor time
 	usage usage
-	// waits has for each wait event how many active sessions were seen at it, summed over all
+	// waits counts the active sessions that were seen at each wait event, summed over all
 	// looks (see lookEvery).
 	waits    map[string]int
 	watching chan struct{} // closed when watchWaits has returned
 }
 
-// timeWork runs work and measures it. If Config.Profile names a file, it also writes a CPU
-// profile.
+// timeWork runs the function work and measures it. If Config.Profile names a file, it also writes
+// a CPU profile.
 func (i *testbed) timeWork(ctx context.Context, work func(context.Context) error) (*clock, error) {
 	if i.Profile != "" {
 		if err := i.child.tellChild(wordProfile+i.Profile, wordDone); err != nil {
@@ -88,7 +88,7 @@ func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 	}
 }
 
-// newMeasurement returns a measurement of the timed run, to which the caller adds its figures.
+// newMeasurement returns a measurement of the timed run, to which the caller adds further figures.
 // The processor time is divided by the number of operations.
 func (c *clock) newMeasurement(name string, operations int) Measurement {
 	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.findLimits(runtime.NumCPU())}

@@ -14,13 +14,14 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// ConversationsLoad is commits and messages to encrypted conversations.
+// ConversationsLoad describes commits and messages to encrypted conversations.
 type ConversationsLoad struct {
-	// Conversations is how many conversations of one host get commits in parallel.
+	// Conversations is the number of conversations of one host that get commits in parallel.
 	Conversations int `json:"conversations"`
-	// Hosts is how many hosts get commits in parallel, each to its only conversation.
+	// Hosts is the number of hosts that get commits in parallel, each to its only
+	// conversation.
 	Hosts int `json:"hosts"`
-	// Commits is how many commits each of the three measurements of commits sends.
+	// Commits is the number of commits that each of the three measurements of commits sends.
 	Commits  int `json:"commits"`
 	Messages int `json:"messages"` // how many messages are sent to one conversation
 	Clients  int `json:"clients"`

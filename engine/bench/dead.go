@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// How long a host has been dead in the two variants of the measurement. After the time waitsFor
-// its deliveries still wait for the next attempt. After parkedFor they are parked, which means
-// that they wait until the host answers again.
+// The times for which a host has been dead in the two variants of the measurement. After the time
+// waitsFor its deliveries still wait for the next attempt. After parkedFor they are parked, which
+// means that they wait until the host answers again.
 const (
 	waitsFor  = 5 * 24 * time.Hour
 	parkedFor = 7*24*time.Hour + 12*time.Hour

@@ -21,7 +21,7 @@ const (
 // DeliverParts are all parts of the benchmark.
 var DeliverParts = []string{PartReach, PartBacklog, PartStall, PartDead}
 
-// DeliverLoad is the deliveries that a user owes to followers on other servers.
+// DeliverLoad describes the deliveries that a user owes to followers on other servers.
 type DeliverLoad struct {
 	Parts     []string `json:"parts"`
 	Followers int      `json:"followers"`
@@ -55,8 +55,9 @@ func (l DeliverLoad) check() error {
 		checkRange("owed", l.Owed, 1, 1_000_000), checkRange("back", l.Back, 1, back))
 }
 
-// putOff is how many deliveries the engine may have postponed for half an hour, after it found
-// their host dead twice. The benchmark does not wait for these when the host is back.
+// putOff is the greatest number of deliveries that the engine may have postponed for half an hour,
+// after it found their host dead twice. When the host is back, the benchmark does not wait for
+// that many deliveries.
 const putOff = 1000
 
 // Deliver measures how the posts of a user reach other servers, while all hosts answer and
@@ -213,7 +214,7 @@ func reachFigures(all []dispatched, within float64) []Figure {
 	}
 }
 
-// countDispatched returns a measurement of posts, to which the caller adds its figures.
+// countDispatched returns a measurement of posts, to which the caller adds further figures.
 func (c *clock) countDispatched(name string, all []dispatched) Measurement {
 	delivered, repeated := 0, 0
 	for _, d := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// DispatchLoad is public notes of a local user to followers on other servers.
+// DispatchLoad describes public notes of a local user to followers on other servers.
 type DispatchLoad struct {
 	Followers int    `json:"followers"`
 	Hosts     int    `json:"hosts"`
@@ -146,7 +146,7 @@ func (l DispatchLoad) postFigures(all []dispatched) []Figure {
 	}
 }
 
-// dispatched is how long one post took, measured from when the user's client sent it.
+// dispatched has the times that one post took, measured from when the user's client sent it.
 type dispatched struct {
 	answered, first, last time.Duration
 	inboxes, repeated     int

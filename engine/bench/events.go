@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// EventsLoad is notes to users that arrive while Redis does not answer. Their events reach the
-// users' streams once Redis answers again.
+// EventsLoad describes notes to users that arrive while Redis does not answer. Their events reach
+// the users' streams once Redis answers again.
 type EventsLoad struct {
 	Users   int `json:"users"`
 	Events  int `json:"events"` // for each user
@@ -119,8 +119,9 @@ func newEmission(users []account) *emission {
 	return e
 }
 
-// These are conditions on a stream: from is the last id of the stream at the previous await, last
-// is its last id now, and committed is the number of the user's last event in the database.
+// These are conditions on a stream. The parameter from is the last id of the stream at the
+// previous await, and last is the last id now. The parameter committed is the number of the user's
+// last event in the database.
 func isMoved(from, last keyspace.ID, _ int64) bool    { return from.Less(last) }
 func isAll(_, last keyspace.ID, committed int64) bool { return int64(last.Seq) >= committed }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// FanoutLoad is public notes of one remote actor. Each is sent once, to the shared inbox, and
-// every local user receives it.
+// FanoutLoad describes public notes of one remote actor. Each is sent once, to the shared inbox,
+// and every local user receives it.
 type FanoutLoad struct {
 	Users       int   `json:"users"`
 	Posts       int   `json:"posts"`
@@ -69,7 +69,8 @@ func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	return nil
 }
 
-// spreading is how long one post took to reach all users, measured from when it was sent.
+// spreading has the times until one post was answered, reached the first user and reached all
+// users, measured from when it was sent.
 type spreading struct{ answered, first, all time.Duration }
 
 // measurePosts restarts the engine with the given number of connections, and sends posts to it.

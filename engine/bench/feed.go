@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FeedLoad is clients that repeatedly read the first page of a feed, the first page of an outbox
-// (as other servers do), a thread, and the results of a search. If Uncached is true, only the feed
-// is read.
+// FeedLoad describes clients that repeatedly read the first page of a feed, the first page of an
+// outbox (as other servers do), a thread, and the results of a search. If Uncached is true, only
+// the feed is read.
 type FeedLoad struct {
 	Items    int           `json:"items"` // how many items the feed has
 	Clients  int           `json:"clients"`
@@ -35,7 +35,7 @@ func (l FeedLoad) check() error {
 // feedPage is the number of items that a client requests.
 const feedPage = 20
 
-// maxPages is how many pages are read at most, even if time is left.
+// maxPages is the greatest number of pages that are read, even if time is left.
 const maxPages = 5_000_000
 
 // Feed measures how fast pages of a feed and of an outbox, threads and results of searches are
@@ -126,7 +126,7 @@ func (i *testbed) createNote(ctx context.Context, u account, content string) (st
 	return made.ObjectID, json.Unmarshal(body, &made)
 }
 
-// searches is how many searches the engine allows a user in one burst.
+// searches is the number of searches that the engine allows a user in one burst.
 const searches = 30
 
 // readSearches measures a user's searches, one after another. It first waits until the search
@@ -152,7 +152,7 @@ func (i *testbed) readSearches(ctx context.Context, r *Report, u account) error 
 }
 
 // readPages measures how fast one request is answered. It fails unless the last answer is a page
-// with as many items as the parameter items says.
+// with that number of items: the parameter items.
 func (i *testbed) readPages(ctx context.Context, r *Report, name string, load traffic, items int, target float64) error {
 	var s *sent
 	c, err := i.timeWork(ctx, func(ctx context.Context) (err error) {

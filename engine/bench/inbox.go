@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// InboxLoad is notes of one remote actor to the personal inboxes of users who follow that
+// InboxLoad describes notes of one remote actor to the personal inboxes of users who follow that
 // actor.
 type InboxLoad struct {
 	Users      int     `json:"users"`
@@ -152,8 +152,8 @@ func (i *testbed) signNotes(ctx context.Context, users []account, a *actor, n in
 	})
 }
 
-// fillInbox gives a user n activities. The first is received like any other activity. The others
-// are copies of its rows, which are made in the database.
+// fillInbox gives a user n activities. The first is received like any other activity. For the
+// others, the rows of the first are copied in the database.
 func (i *testbed) fillInbox(ctx context.Context, u account, a *actor, n int) error {
 	step, end := i.Progress("filling")
 	defer end()

@@ -6,8 +6,8 @@ import (
 )
 
 // percentileOf returns the latency that a share of all latencies does not exceed. The parameter
-// share is a fraction, such as 0.99. It uses the nearest rank, so the result is always a measured
-// latency. Without latencies it returns 0.
+// share is a fraction, such as 0.99. percentileOf uses the nearest rank, so the result is always a
+// measured latency. Without latencies the result is 0.
 func percentileOf(latencies []time.Duration, share float64) time.Duration {
 	if len(latencies) == 0 {
 		return 0

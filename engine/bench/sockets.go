@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// SocketsLoad is clients with open WebSockets, while a peer sends posts to their users.
+// SocketsLoad describes clients with open WebSockets, while a peer sends posts to their users.
 type SocketsLoad struct {
 	Sockets int `json:"sockets"`
 	Users   int `json:"users"` // the sockets are distributed among them

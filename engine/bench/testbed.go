@@ -79,7 +79,7 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 }
 
 // freeAddress returns a free address on loopback. Its port is below the range for outgoing
-// connections, so that none of those takes it while the engine restarts.
+// connections, so that no outgoing connection takes the port while the engine restarts.
 func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	for range 100 {
@@ -123,8 +123,8 @@ func (i *testbed) startEngine(ctx context.Context) (err error) {
 	return err
 }
 
-// spare is how many connections the server must allow beyond those to users' databases: for the
-// instance database, for this process, and for PostgreSQL itself.
+// spare is the number of connections that the database server must allow in addition to those to
+// users' databases: for the instance database, for this process, and for PostgreSQL itself.
 const spare = 40
 
 // restartEngine ends the process of the engine, if it runs, and starts another process with the
@@ -226,8 +226,8 @@ func (i *testbed) countReceived(ctx context.Context, users []account, from vocab
 	return sum, g.Wait()
 }
 
-// newCounter returns a function that several goroutines may call, once for each of n things
-// that is done. It calls step with the progress.
+// newCounter returns a function that is called once for each of n items when the item is done.
+// Each call passes the progress to step. Several goroutines may call the function.
 func newCounter(n int, step func(done, all int)) func() {
 	var mu sync.Mutex
 	done := 0

@@ -59,9 +59,9 @@ func residentMemory(pid int) (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// familyTime returns the processor time that a PostgreSQL server has used: the server process,
-// its running children and those that have ended. backend is one of the children. It returns 0
-// if backend is not a process of PostgreSQL on this machine.
+// familyTime returns the processor time that a PostgreSQL server has used: the server process, its
+// running children and those that have ended. The parameter backend is one of the children. It
+// returns 0 if backend is not a process of PostgreSQL on this machine.
 func familyTime(backend int) time.Duration {
 	b, ok := readStat(backend)
 	if !ok || !strings.HasPrefix(b.name, "postgres") {

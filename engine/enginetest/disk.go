@@ -12,8 +12,8 @@ import (
 // Disk is a small file system of its own, which a test can fill.
 type Disk struct{ Dir string }
 
-// NewDisk makes a disk that exists until the test ends. size is the size of the disk in MiB. The
-// test is skipped where no disk can be made.
+// NewDisk makes a disk that exists until the test ends. The parameter size is the size of the disk
+// in MiB. The test is skipped where no disk can be made.
 func NewDisk(t testing.TB, size int) *Disk {
 	t.Helper()
 	d := &Disk{Dir(t)}

@@ -144,7 +144,7 @@ func (i *Instance) Stop(t testing.TB) {
 	}
 }
 
-// StopWhile tells the process to end, calls meanwhile, and returns the exit code.
+// StopWhile tells the process to end, calls the function meanwhile, and returns the exit code.
 func (i *Instance) StopWhile(t testing.TB, meanwhile func()) int {
 	t.Helper()
 	i.detach(t)
@@ -274,7 +274,8 @@ func (i *Instance) Postmaster() int {
 var given sync.Map
 
 // freeAddress returns a free loopback address, a different one each time. Its port is below the
-// range for outgoing connections, so that none of those takes it while a process restarts.
+// range for outgoing connections, so that no outgoing connection takes the port while a process
+// restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {

@@ -138,7 +138,7 @@ func run(t testing.TB, env []string, args ...string) Ran {
 }
 
 // RunUntil runs a command of the instance. It kills the command if the command has not ended after
-// the duration kill.
+// the duration in the parameter kill.
 func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	t.Helper()
 	c := exec.Command(Binary(t), args...)

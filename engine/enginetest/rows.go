@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// rows is the access of a test to the instance's databases, beside that of the serving process.
+// rows gives a test access to the instance's databases, beside the access of the serving process.
 type rows struct {
 	server    *embedded.Cluster
 	cluster   *db.Cluster
@@ -113,8 +113,8 @@ func (u *User) Column(t testing.TB, query string, args ...any) []string {
 	return column
 }
 
-// Events returns up to 1000 of the user's events whose numbers are higher than after, the oldest
-// first.
+// Events returns up to 1000 of the user's events whose numbers are higher than the parameter
+// after, the oldest first.
 func (u *User) Events(t testing.TB, after int64) (all []user.Event) {
 	t.Helper()
 	name, err := vocab.ParseUsername(u.Name)

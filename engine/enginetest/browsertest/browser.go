@@ -16,8 +16,8 @@ import (
 // patience is the longest wait for one answer of the browser.
 const patience = time.Minute
 
-// Find returns the path of a Chromium. Where Chromium is missing, the test is skipped. It fails
-// instead if LIGHTWEB_TEST_ALL is set.
+// Find returns the path of a Chromium. Where Chromium is missing, the test is skipped. If
+// LIGHTWEB_TEST_ALL is set, the test fails instead.
 func Find(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

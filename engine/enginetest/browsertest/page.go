@@ -11,8 +11,8 @@ import (
 
 type object = map[string]any
 
-// Page is a window. It shares storage and locks with the other windows of its context, which are
-// those that OpenBeside opened, and nothing with any other window.
+// Page is a window. OpenBeside opens other windows in the same context. The windows of one context
+// share storage and locks. Windows of different contexts share nothing.
 type Page struct {
 	browser *Browser
 	context string // the windows of one context share storage and locks

@@ -107,8 +107,8 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 }
 
 // lookUp returns the current addresses of name, and the code of the answer. A resolver asks for
-// IPv4 and for IPv6 addresses at the same time. Only the query for IPv4 ends a turn, so ends is
-// true for that query.
+// IPv4 and for IPv6 addresses at the same time. Only the query for IPv4 ends a turn, so the
+// parameter ends is true for that query.
 func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, dnsmessage.RCode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

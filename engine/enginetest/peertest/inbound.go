@@ -213,9 +213,9 @@ func (in *Inbound) whoIsUnable() []string {
 	return names
 }
 
-// Down makes u's database refuse connections until Up. It ends the sessions that use the
-// database. A session with the application name "obstruction" is ended last, so that no session
-// that waits for the locks of that session can commit before it is ended itself.
+// Down makes u's database refuse connections until Up. It ends the sessions that use the database.
+// A session with the application name "obstruction" is ended last, because a session that waits
+// for its locks could otherwise commit before being ended.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)
