@@ -159,7 +159,7 @@ func (p *person) dispatchAction(ctx context.Context, action string, params vocab
 	return r.ActivityID, err
 }
 
-// patience is how long awaitItem waits for one event of the story.
+// patience is the longest time that awaitItem waits for one event of the story.
 const patience = 20 * time.Second
 
 // awaitItem waits until the feed with the given name has an item of the given type by the given

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// countTimeout is how long a scrape of the metrics waits for the query that counts the reports.
+// countTimeout is the longest time that a scrape of the metrics waits for the query that counts
+// the reports.
 const countTimeout = 2 * time.Second
 
 var openReportsDesc = prometheus.NewDesc("lightweb_reports_open", "Reports by other servers that are not resolved.", nil, nil)

@@ -24,8 +24,8 @@ func (e *Engine) pruneNightly(ctx context.Context) {
 	everyNight(ctx, e.in.Now, e.in.Config.PublicURL, e.pruneTonight)
 }
 
-// everyNight calls work once a night until ctx ends, at the time of night that belongs to the
-// instance.
+// everyNight calls the function work once a night until ctx ends, at the time of night that
+// belongs to the instance.
 func everyNight(ctx context.Context, now func() time.Time, instance string, work func(context.Context)) {
 	for at := nextNight(now(), instance); ; {
 		t := time.NewTimer(min(at.Sub(now()), nap))

@@ -119,8 +119,8 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 }
 
 // dueUsers is the store of users. Its ListEventsDue returns the users whose databases another
-// process has written to. It calls dropped for each of them, which clears the cached data of
-// that user.
+// process has written to. For each of them it calls the function dropped, which clears the cached
+// data of that user.
 type dueUsers struct {
 	instance.Users
 	dropped func(context.Context, user.Commit)
@@ -135,8 +135,8 @@ func (d dueUsers) ListEventsDue(ctx context.Context) ([]instance.EventsDue, erro
 	return all, err
 }
 
-// newEmitter makes the emitter of the users' events. When another process has written to a
-// user's database, dropped is called for that user before the events are emitted.
+// newEmitter makes the emitter of the users' events. When another process has written to a user's
+// database, the function dropped is called for that user before the events are emitted.
 func (e *Engine) newEmitter(dropped func(context.Context, user.Commit)) *event.Emitter {
 	in, memory := e.in, e.in.Config.Events.Memory
 	if in.Redis != nil {

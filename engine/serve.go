@@ -31,9 +31,9 @@ type Serving struct {
 }
 
 // Serve serves until ctx ends, a listener fails, or another process has taken the serve lock. Then
-// it lets the work under way end, within the configured drain timeout. It calls ready once, when
-// it answers requests. Only one process may serve an instance. The fault is Conflict when another
-// process serves it, or when the address of a listener is taken.
+// it lets the work under way end, within the configured drain timeout. It calls the function ready
+// once, when it answers requests. Only one process may serve an instance. The fault is Conflict
+// when another process serves it, or when the address of a listener is taken.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if e.in.Config.IsLocalOnly() {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
@@ -76,8 +76,8 @@ func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// transactionTime is how long a transaction in a user's database may take in the serving process,
-// unless its work sets another limit.
+// transactionTime is the time limit of a transaction in a user's database in the serving process,
+// unless the work of the transaction sets another limit.
 const transactionTime = 30 * time.Second
 
 // serveOn starts the parts and waits until ctx ends, a listener fails, or another process has
@@ -97,7 +97,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	// The lock is released last, because the next process that serves takes over the leases of
-	// all deliveries, also of those that still run here.
+	// all deliveries, even of deliveries that still run here.
 	holding, releaseLock := context.WithCancel(context.WithoutCancel(ctx))
 	defer releaseLock()
 	var running sync.WaitGroup
@@ -142,7 +142,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	return err
 }
 
-// repeat calls work immediately and then once in every interval, until ctx ends.
+// repeat calls the function work immediately and then once in every interval, until ctx ends.
 func repeat(ctx context.Context, every time.Duration, work func(context.Context)) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -156,8 +156,8 @@ func repeat(ctx context.Context, every time.Duration, work func(context.Context)
 	}
 }
 
-// prepareInstance takes the serve lock and makes the instance ready to serve. No other process
-// can change the origin until release is called. lost is closed when the lock is lost.
+// prepareInstance takes the serve lock and makes the instance ready to serve. No other process can
+// change the origin until release is called. The channel lost is closed when the lock is lost.
 func (e *Engine) prepareInstance(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
 	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err != nil {
 		return nil, nil, err
@@ -213,11 +213,11 @@ func (e *Engine) describeServing(ctx context.Context, public, admin net.Listener
 const flushTime = 2 * time.Second
 
 // drainParts stops the parts within the drain timeout. It starts no further delivery, ends the
-// sockets, and waits for requests, writers and deliveries under way. Then the dispatcher stores the
-// outcomes that it knows and releases its leases, and the emitter emits the events that all have
-// committed. Both have a few seconds of their own for that, since the drain timeout may be over.
-// Unfinished deliveries stay in the databases, and clients get the events that they missed when
-// they reconnect.
+// sockets, and waits for requests, writers and deliveries under way. Then the dispatcher stores
+// the outcomes that it knows and releases its leases, and the emitter emits the events that all
+// parts have committed. Both have a few seconds of their own for that, since the drain timeout may
+// be over. Unfinished deliveries stay in the databases, and clients get the events that they
+// missed when they reconnect.
 func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()

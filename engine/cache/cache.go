@@ -30,19 +30,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keep is how long Redis stores a key that nobody writes again. All keys expire, because a Redis
-// that also stores streams can make room only by evicting keys that expire.
+// keep is the time for which Redis stores a key that nobody writes again. All keys expire, because
+// a Redis that also stores streams can make room only by evicting keys that expire.
 const keep = 7 * 24 * time.Hour
 
-// maxPages is how many pages of a list are made. The lines behind them are read from the database.
-// A client can make a cursor with any offset, and each one would be another page.
+// maxPages is the greatest number of pages of a list that are made. The lines after these pages
+// are read from the database. A client can make a cursor with any offset, and each cursor would
+// need another page.
 const maxPages = 20
 
 // MaxDocument is the size of the largest document that is cached, in bytes. It is small, because
 // a page names hundreds of documents.
 const MaxDocument = 32 << 10
 
-// maxAhead is how far the time of another process's token may be ahead of this process's clock.
+// maxAhead is the longest time by which another process's token may be ahead of this process's
+// clock.
 const maxAhead = time.Minute
 
 // Config says where a cache is stored, and how large its pages are.
@@ -156,16 +158,16 @@ func markOf(line string) string {
 	return mark
 }
 
-// IsFillable reports whether the page of the query is worth making. That is so if the index does
-// not have the part, the list has not changed since it was last read, and the page begins where
-// the query does and is one of the first maxPages.
+// IsFillable reports whether the page of the query is worth making. Four conditions must hold. The
+// index does not have the part, the list has not changed since it was last read, the page begins
+// where the query does, and it is one of the first maxPages.
 func (c *Cache) IsFillable(p Part) bool {
 	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0 && c.pageOf(p.query) < maxPages
 }
 
-// Fill makes the page of a part that the index did not have. The function list reads up to n
-// lines from the database, those after the place of the query. While one caller makes a page,
-// others do not make it.
+// Fill makes the page of a part that the index did not have. The function list reads from the
+// database up to n lines that follow the place of the query. While one caller makes a page, others
+// do not make it.
 func (c *Cache) Fill(ctx context.Context, p Part, list func(ctx context.Context, n int) ([]string, error)) error {
 	key := p.query.User.String() + " " + pageKey(p.query.List, c.pageOf(p.query))
 	if !c.beginFill(key) {

@@ -46,8 +46,8 @@ func (c *Cache) Documents(ctx context.Context, u vocab.Username, wanted []Docume
 	return whole
 }
 
-// Keep stores documents. It skips a document that is too large; for readers the cache then does
-// not have it.
+// Keep stores documents. It skips documents that are too large, so readers do not find them in the
+// cache.
 func (c *Cache) Keep(ctx context.Context, u vocab.Username, all []Document) error {
 	var texts []keyspace.Text
 	for _, d := range all {

@@ -29,9 +29,10 @@ type Account struct {
 type accounts func(name string) (*user.User, error)
 
 // ChooseAccount returns the account of this process, unless that is root. For root it makes the
-// first choice that is possible. The first one is the owner of the file at the path made, which
-// exists once the server has run. The second one is the owner of the data directory dir, unless
-// that is root or nobody. Then come the user lightweb and the user postgres.
+// first choice that is possible. The first one is the owner of the file at the path in the
+// parameter made. That file exists once the server has run. The second one is the owner of the
+// data directory dir, unless that is root or nobody. Then come the user lightweb and the user
+// postgres.
 func ChooseAccount(ctx context.Context, dir, made string) (Account, error) {
 	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
 	if a.UID == 0 {
@@ -189,9 +190,9 @@ func (a Account) Own(path string) error {
 	return nil
 }
 
-// Reach checks that this account can enter dir and run the program at the path server. The
-// parameter name is the product name of the program, for messages. The check runs under the
-// account, because root can enter directories that the account cannot.
+// Reach checks that this account can enter dir and run the program at the path in the parameter
+// server. The parameter name is the product name of the program, for messages. The check runs
+// under the account, because root can enter directories that the account cannot.
 func (a Account) Reach(ctx context.Context, dir, server, name string) error {
 	if !a.Drop {
 		return nil

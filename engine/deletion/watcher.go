@@ -16,12 +16,12 @@ const LookEvery = 2 * time.Second
 
 const againTime = 15 * time.Second // the time before a step that made no progress is tried again
 
-// removeTime is the longest time of a removal, so that one user's database does not keep the
-// deletions of others. The removal of a large database takes long.
+// removeTime limits the time of one removal, so that one user's database does not hold up the
+// deletions of other users. The removal of a large database takes long.
 const removeTime = 2 * time.Minute
 
-// MostWait is how long a deletion waits for its deliveries to other servers. A Delete is retried
-// for the same time.
+// MostWait is the longest time that a deletion waits for its deliveries to other servers. A Delete
+// is retried for the same time.
 const MostWait = 30 * 24 * time.Hour
 
 // Users are the users of the instance.
@@ -39,7 +39,7 @@ type Teller interface {
 type Holder interface {
 	// CountOwed counts the deliveries of a user that have neither succeeded nor been given up.
 	CountOwed(ctx context.Context, u vocab.Username) (int, error)
-	// RemoveUser removes everything of a user but its name.
+	// RemoveUser removes everything of a user except the name.
 	RemoveUser(ctx context.Context, u vocab.Username) error
 }
 
@@ -92,10 +92,10 @@ func (w *Watcher) LookAround(ctx context.Context) {
 	}
 }
 
-// takeStep takes the next step of a deletion. The first step tells other servers. The second
-// step removes the user when no delivery is owed any more. If MostWait has passed, or an
-// earlier call has begun the removal, takeStep removes the user at once. got is true if a step
-// was completed.
+// takeStep takes the next step of a deletion. The first step tells other servers. The second step
+// removes the user when no delivery is owed any more. If MostWait has passed, or an earlier call
+// has begun the removal, takeStep removes the user at once. The result got is true if a step was
+// completed.
 func (w *Watcher) takeStep(ctx context.Context, d instance.Deletion) (got bool, err error) {
 	if !d.Removing && w.Now().Sub(d.Since) < MostWait {
 		if !w.told[d.User] {

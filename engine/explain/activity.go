@@ -103,9 +103,9 @@ type TracedDelivery struct {
 // may concern and that is active or suspended. These are its owner, the users who are acquainted
 // with an actor on the server of uri, and the users whose copies of the activity wait in the
 // journal. No other user has anything from that server, so Activity opens no other user's
-// database. If a user is given in only, Activity looks at that user alone, even if the user is
-// neither active nor suspended. The fault is Invalid if uri is malformed, and NoUser if the user
-// does not exist or is deleted.
+// database. If the parameter only names a user, Activity looks at that user alone, even if the
+// user is neither active nor suspended. The fault is Invalid if uri is malformed, and NoUser if
+// the user does not exist or is deleted.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {
@@ -185,7 +185,7 @@ func isOwner(in *instance.Instance, u vocab.Username, id vocab.ID) bool {
 	return ok && owner == u
 }
 
-// traced is what a user's database stores about an id.
+// traced has the facts that a user's database stores about an id.
 type traced struct{ user.Trace }
 
 func readTrace(ctx context.Context, in *instance.Instance, id vocab.ID, u vocab.Username) (t traced, err error) {

@@ -52,8 +52,8 @@ func (s userFacts) describe() UserTrace {
 	return out
 }
 
-// conclusions lists the meanings that the facts can have. The first entry whose function when
-// returns true applies.
+// conclusions lists the meanings that the facts can have. The conclusion is the first entry whose
+// function "when" returns true.
 var conclusions = []struct {
 	outcome string
 	when    func(s userFacts) bool

@@ -157,8 +157,8 @@ func (offline) Get(context.Context, transport.Request) (*transport.Response, err
 }
 
 // explain makes the checks with the verifier that the function verifier returns for the request's
-// origin. If key is not nil, it is used in place of the key that the verifier finds. If shows is
-// nil, explain does not ask the actor's server for the activity.
+// origin. If key is not nil, it is used in place of the key that the verifier finds. If the
+// parameter shows is nil, explain does not ask the actor's server for the activity.
 func (x SignedRequest) explain(
 	ctx context.Context, c instance.Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier,
 ) (SignatureReport, error) {

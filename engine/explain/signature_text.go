@@ -150,7 +150,7 @@ var facts = map[string]func(*explainer, actor.Explained) string{
 	},
 }
 
-// says describes what it means that a check passed, for each check that is not in facts.
+// says describes the meaning of a passed check, for each check that is not in facts.
 var says = map[string]func(*explainer, actor.Explained) string{
 	"host":    func(t *explainer, _ actor.Explained) string { return "Host is " + t.out.Host },
 	"headers": func(t *explainer, _ actor.Explained) string { return t.signatures[0].Dialect.String() },

@@ -121,9 +121,10 @@ func IsPassing(err error) bool {
 }
 
 // IsOurs reports whether this server is the cause of err, which a fetch from another server
-// returned: a bug, its configuration, its lack of time, or something of its own that cannot be used
-// now. A fault of kind Unavailable that a fetch returns has a code if this server is the cause. If
-// another server is, it has no code, or one that ends in "unreachable".
+// returned. The cause may be a bug, this server's configuration, its lack of time, or a part of it
+// that cannot be used now. A fault of kind Unavailable that a fetch returns has a code if this
+// server is the cause. If another server is the cause, the fault has no code, or a code that ends
+// in "unreachable".
 func IsOurs(err error) bool {
 	switch KindOf(err) {
 	case Internal, Config, Busy:

@@ -14,9 +14,9 @@ type key struct{}
 func MarkHolder(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
 // RefuseHolder returns an Internal error if ctx belongs to code that holds a connection, because
-// it is a bug if such code waits. The parameter wanted names the thing that the caller is about to
-// wait for. In a build with the race detector RefuseHolder panics instead, so that tests find such
-// bugs.
+// it is a bug if such code waits. The parameter wanted names the resource that the caller is about
+// to wait for. In a build with the race detector RefuseHolder panics instead, so that tests find
+// such bugs.
 func RefuseHolder(ctx context.Context, wanted string) error {
 	if ctx.Value(key{}) == nil {
 		return nil

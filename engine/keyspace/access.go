@@ -26,9 +26,9 @@ var streamCommands = []string{
 }
 
 // StreamAccess returns the access for a program that reads a stream of a Lightweb user, and reads,
-// adds and deletes the dead letters of the stream, <stream>:dead. The program cannot change the
-// entries of the stream or use any other key. The rules contain the digest of the password, not
-// the password.
+// adds and deletes the dead letters of the stream, which are in <stream>:dead. The program cannot
+// change the entries of the stream or use any other key. The rules contain the digest of the
+// password, not the password.
 func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 	digest := sha256.Sum256([]byte(password))
 	key := s.Of(u).key(stream)
@@ -40,9 +40,9 @@ func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 	return Access{accessName(u), append(rules, "(~"+dead+" +xadd +xrange +xlen +xdel)")}
 }
 
-// GrantAccess creates or changes the Redis user on every server. saved is true if all servers
-// have written the user to their ACL files; a server without such a file loses the user when it
-// restarts. After an error, some servers may have the user.
+// GrantAccess creates or changes the Redis user on every server. The result saved is true if all
+// servers have written the user to their ACL files. A server without such a file loses the user
+// when it restarts. After an error, some servers may have the user.
 func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err error) {
 	var forgetful atomic.Bool // a server could not save the user
 	err = s.call(ctx, "make the user "+a.Name+" of Redis", func(ctx context.Context) error {
@@ -62,8 +62,8 @@ func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err erro
 // accessName returns the name of the Redis user with StreamAccess.
 func accessName(u vocab.Username) string { return "lightweb-" + u.String() }
 
-// RevokeAccess removes from every server the Redis user that GrantAccess made of StreamAccess. It
-// does nothing on a server that has no such user.
+// RevokeAccess removes from every server the Redis user that GrantAccess created from a result of
+// StreamAccess. It does nothing on a server that has no such user.
 func (s *Store) RevokeAccess(ctx context.Context, u vocab.Username) error {
 	name := accessName(u)
 	return s.call(ctx, "remove the user "+name+" of Redis", func(ctx context.Context) error {
@@ -77,8 +77,8 @@ func (s *Store) RevokeAccess(ctx context.Context, u vocab.Username) error {
 	})
 }
 
-// onEveryServer calls the function do for all servers of a cluster concurrently. Without a
-// cluster it calls do for the only server.
+// onEveryServer calls the function do for all servers of a cluster concurrently. Without a cluster
+// it calls the function for the only server.
 func (s *Store) onEveryServer(ctx context.Context, do func(context.Context, redis.UniversalClient) error) error {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {

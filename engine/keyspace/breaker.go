@@ -9,7 +9,8 @@ const (
 	// breakAfter is the number of failures in a row after which a server is considered away.
 	breakAfter = 3
 
-	// tryEvery is how often one call is let through to a server that is considered away.
+	// tryEvery is the interval at which one call is let through to a server that is considered
+	// away.
 	tryEvery = 500 * time.Millisecond
 )
 

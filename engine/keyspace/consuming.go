@@ -28,8 +28,8 @@ type Member struct {
 	Name          string // unique among the running readers of the group
 }
 
-// Next returns the next entry that was not delivered to the group yet. If there is none, it
-// waits for one, but not longer than the parameter while says. Then it returns nil. The error is
+// Next returns the next entry that was not delivered to the group yet. If there is none, Next
+// waits for one. If none arrives within the duration while, it returns nil. The error is
 // ErrNoGroup if there is no group.
 func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, error) {
 	while = max(while, time.Millisecond) // for Redis 0 means to wait forever
@@ -41,7 +41,7 @@ func (m Member) Next(ctx context.Context, while time.Duration) (*Delivered, erro
 }
 
 // Resume returns the first entry that was delivered to this reader before, was not acknowledged,
-// and has an id higher than after. It returns nil if there is none.
+// and has an id higher than the parameter after. It returns nil if there is none.
 func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	d, err := m.read(ctx, after.String(), -1, callLimit)
 	switch {
@@ -54,9 +54,9 @@ func (m Member) Resume(ctx context.Context, after ID) (*Delivered, error) {
 	return m.countTries(ctx, d)
 }
 
-// read delivers one entry to this reader. If block is positive, read waits up to block for an
-// entry. If block is negative, read does not wait. It must not be 0, because Redis would then wait
-// without end. The parameter limit bounds the whole call.
+// read delivers one entry to this reader. If the parameter block is positive, read waits up to
+// that time for an entry. If block is negative, read does not wait. It must not be 0, because
+// Redis would then wait without end. The parameter limit bounds the whole call.
 func (m Member) read(ctx context.Context, from string, block, limit time.Duration) (d *Delivered, err error) {
 	err = m.store.callWithin(ctx, limit, "read "+m.key(m.Stream), func(ctx context.Context) error {
 		found, err := m.store.client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: m.Group, Consumer: m.Name, Count: 1, Block: block,
@@ -81,9 +81,9 @@ type Idle struct {
 	Next  ID         // where the next page begins; the zero ID after the last
 }
 
-// TakeOver delivers to this reader one entry that has not been acknowledged. The last delivery of
-// that entry, to any reader, is at least as long ago as the parameter idle says. TakeOver examines
-// only a few entries, beginning at the id from.
+// TakeOver delivers to this reader one entry that has not been acknowledged. The parameter idle is
+// the least time since the last delivery of that entry to any reader. TakeOver examines only a few
+// entries, beginning at the id from.
 func (m Member) TakeOver(ctx context.Context, from ID, idle time.Duration) (part Idle, err error) {
 	err = m.store.call(ctx, "take over "+m.key(m.Stream), func(ctx context.Context) error {
 		found, next, deleted, err := m.store.client.XAutoClaimWithDeleted(ctx, &redis.XAutoClaimArgs{Stream: m.key(m.Stream), Group: m.Group, Consumer: m.Name,

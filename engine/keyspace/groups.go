@@ -17,8 +17,8 @@ type Group struct {
 	Consumers      int64 // number of consumers that have read from it
 }
 
-// CreateGroup makes a group that begins with the first entry whose id is higher than after. It
-// also makes the stream if there is none. If the group exists, it stays as it is.
+// CreateGroup makes a group that begins with the first entry whose id is higher than the parameter
+// after. It also makes the stream if there is none. If the group exists, it stays as it is.
 func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) error {
 	return k.store.call(ctx, "create a group of "+k.key(stream), func(ctx context.Context) error {
 		err := k.store.client.XGroupCreateMkStream(ctx, k.key(stream), group, after.String()).Err()

@@ -24,7 +24,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// callLimit is how long a call waits for an answer.
+// callLimit is the longest time that a call waits for an answer.
 const callLimit = 250 * time.Millisecond
 
 // Config has the URLs of the servers for the two roles.
@@ -189,7 +189,7 @@ func (s *Store) away(attempt string, err error) error {
 }
 
 // refusal returns the error for an answer that refuses a call. Only a refusal for a while has a
-// kind; any other is a bug, or a right that Redis does not give the engine.
+// kind. The cause of any other refusal is a bug, or a right that the engine lacks in Redis.
 func refusal(attempt string, err error) error {
 	err = fmt.Errorf("%s: %w", attempt, err)
 	if IsRefusal(err) {
@@ -198,8 +198,9 @@ func refusal(attempt string, err error) error {
 	return err
 }
 
-// transact makes calls in one transaction. Its error is that of the call that the server refused,
-// and not the server's remark that it executed none of the others.
+// transact makes calls in one transaction. If the server refuses one of them, it executes none.
+// Then transact returns the error of the refused call, and not the server's answer to the whole
+// transaction.
 func (s *Store) transact(ctx context.Context, add func(redis.Pipeliner)) error {
 	calls, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error { add(p); return nil })
 	if !redis.HasErrorPrefix(err, aborted) {
@@ -239,8 +240,8 @@ func isAnswer(err error) bool {
 }
 
 // passing lists the beginnings of errors by which a server refuses commands for a while: it has no
-// memory for them, cannot write to its disk, or runs a script. It still answers others, so it is
-// not away.
+// memory for them, cannot write to its disk, or runs a script. The server still answers other
+// commands, so it is not away.
 var passing = []string{"OOM ", "MISCONF ", "BUSY "}
 
 // IsRefusal reports whether err says that the server refuses a command for a while.

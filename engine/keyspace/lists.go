@@ -18,9 +18,9 @@ type Glance struct {
 	Elements []string // of the list; fewer than asked for if the list is shorter
 }
 
-// Glance reads the texts of some keys, and then the elements of a list up to the index last. If
-// last is -1, it reads all elements. It needs one round trip, but is no transaction: another
-// process may write after the texts are read and before the list is.
+// Glance reads the texts of some keys, and then the elements of a list up to the index in the
+// parameter last. If last is -1, it reads all elements. It needs one round trip, but is no
+// transaction: another process may write after the texts are read and before the list is.
 func (k Space) Glance(ctx context.Context, texts []string, list string, last int) (g Glance, err error) {
 	keys := make([]string, len(texts))
 	for n, name := range texts {
@@ -121,8 +121,8 @@ func (s *Store) TextsOf(ctx context.Context, keys []UserKey) ([]string, error) {
 	return texts, err
 }
 
-// Use returns the text of a key. From now on the key lasts as long as the parameter while says.
-// Use returns "" if the key does not exist.
+// Use returns the text of a key, and makes the key expire when the duration while has passed from
+// now. Use returns "" if the key does not exist.
 func (k Space) Use(ctx context.Context, name string, while time.Duration) (text string, err error) {
 	err = k.store.call(ctx, "use "+k.key(name), func(ctx context.Context) error {
 		text, err = k.store.client.GetEx(ctx, k.key(name), while).Result()
@@ -135,7 +135,8 @@ func (k Space) Use(ctx context.Context, name string, while time.Duration) (text 
 }
 
 // Enlist inserts an element at the start of a list. It returns the elements beyond the given
-// number, which stay in the list until the caller removes them together with what they name.
+// number, which stay in the list until the caller removes them together with the keys that they
+// name.
 func (k Space) Enlist(ctx context.Context, list, element string, most int) (beyond []string, err error) {
 	err = k.store.call(ctx, "add to "+k.key(list), func(ctx context.Context) error {
 		var found *redis.StringSliceCmd

@@ -73,10 +73,10 @@ while at <= #ARGV do
 end
 return last`)
 
-// Append appends entries to a stream if the last id of the stream equals after. It returns the
-// new last id. If the stream has another last id, Append adds nothing and returns that id. All
-// entries must have the same number of fields. Append drops the oldest entries of the stream if
-// there are more than keep. The server may leave a few more than that.
+// Append appends entries to a stream if the last id of the stream equals the parameter after. It
+// returns the new last id. If the stream has another last id, Append adds nothing and returns that
+// id. All entries must have the same number of fields. Append drops the oldest entries of the
+// stream if there are more than keep. The server may leave a few more than that.
 func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
 	if len(entries) == 0 {
 		return after, nil
@@ -194,8 +194,8 @@ func (k Space) NewestBefore(ctx context.Context, stream string, before ID, n int
 	return entries, err
 }
 
-// Wait returns up to n entries after an id. If there are none, it waits for some, but not longer
-// than the parameter while says. Then it returns none.
+// Wait returns up to n entries after an id. If there are none, Wait waits for some. If none arrive
+// within the duration while, it returns none.
 func (k Space) Wait(ctx context.Context, stream string, after ID, n int, while time.Duration) (entries []Entry, err error) {
 	err = k.store.callWithin(ctx, while+callLimit, "wait for "+k.key(stream), func(ctx context.Context) error {
 		found, err := k.store.client.XRead(ctx, &redis.XReadArgs{Streams: []string{k.key(stream), after.String()}, Count: int64(n), Block: while}).Result()

@@ -10,7 +10,7 @@ import (
 // versions of Valkey are newer.
 const oldest = 7
 
-// watched is what Watch remembers about a server.
+// watched has the facts that Watch remembers about a server.
 type watched struct {
 	told   bool // the server was checked before, so up has a value
 	up     bool
@@ -37,8 +37,8 @@ func (s *Store) watch(ctx context.Context) {
 	}
 }
 
-// probe reads the version and the settings of the server, and warns of those that do not suit the
-// server's role. It returns false if the server has to be probed again.
+// probe reads the version and the settings of the server, and warns of settings that do not suit
+// the server's role. It returns false if the server has to be probed again.
 func (s *Store) probe(ctx context.Context) bool {
 	var info string
 	err := s.call(ctx, "probe Redis", func(ctx context.Context) (err error) {

@@ -33,7 +33,8 @@ type Step[X any] struct {
 	Run  func(ctx context.Context, x X, next Next) error
 }
 
-// Do returns a step that calls work, and goes on to the next step if work returns nil.
+// Do returns a step that calls the function work, and goes on to the next step if that function
+// returns nil.
 func Do[X any](name string, work func(context.Context, X) error) Step[X] {
 	return Step[X]{name, func(ctx context.Context, x X, next Next) error {
 		if err := work(ctx, x); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// LookEvery is how often LookAround should be called.
+// LookEvery is the interval at which LookAround should be called.
 const LookEvery = 2 * time.Second
 
 const (
@@ -168,9 +168,9 @@ func (w *Watcher) tellDue(ctx context.Context) error {
 	return nil
 }
 
-// compareProfile announces the profile of p.Name if it differs from the announced one. If
-// p.Digest is nil, it only stores the digest of the profile. If the file cannot be used, it does
-// nothing. tells reports whether it called the Teller.
+// compareProfile announces the profile of p.Name if it differs from the announced one. If p.Digest
+// is nil, it only stores the digest of the profile. If the file cannot be used, it does nothing.
+// The result tells reports whether it called the Teller.
 func (w *Watcher) compareProfile(ctx context.Context, p instance.ToldProfile) (tells bool, err error) {
 	if w.Files.Problem(p.Name) != nil {
 		return false, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refreshEvery is how often a serving process reads changes by other processes.
+// refreshEvery is the interval at which a serving process reads changes by other processes.
 const refreshEvery = time.Second
 
 // Store stores the relays.
@@ -133,9 +133,9 @@ func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state s
 }
 
 // AcceptFollowBack accepts a Follow by a LitePub relay that this server subscribed to, because
-// such relays follow their subscribers. It reports whether by is such a relay. It returns once
-// the Accept is sent. If sending fails, the fault is Unavailable, so that the relay sends its
-// Follow again.
+// such relays follow their subscribers. It reports whether the parameter by is such a relay. It
+// returns once the Accept is sent. If sending fails, the fault is Unavailable, so that the relay
+// sends its Follow again.
 func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
 	r, err := l.Store.Find(ctx, by.ID.Canonical())
 	if err != nil || r == nil || r.Style != instance.RelayLitePub || r.State == instance.RelayRejected {

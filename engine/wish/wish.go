@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// LookEvery is how long the caller of LookAround waits between two calls.
+// LookEvery is the time that the caller of LookAround waits between two calls.
 const LookEvery = 2 * time.Second
 
 const maxDue = 100 // wishes that are read in one LookAround
@@ -21,8 +21,8 @@ const maxDue = 100 // wishes that are read in one LookAround
 // the last wait fails too, the wish is given up.
 var patience = []time.Duration{5 * time.Minute, time.Hour, 12 * time.Hour}
 
-// ownWait is how long a wish waits when the user or this server is to blame (see isOwnFault). No
-// number of such attempts ends the wish.
+// ownWait is the time that a wish waits when the user or this server is to blame (see isOwnFault).
+// No number of such attempts ends the wish.
 const ownWait = 5 * time.Minute
 
 // fulfilTime is the longest time of one attempt.
@@ -49,7 +49,7 @@ type Deps struct {
 }
 
 // Watcher fulfils wishes. A wish is removed after it was fulfilled. So if the process is killed
-// in between, the wish is fulfilled again.
+// before the removal, the wish is fulfilled again.
 type Watcher struct{ Deps }
 
 // NewWatcher returns a watcher, which only one goroutine may use.
@@ -107,8 +107,8 @@ func (w *Watcher) settle(ctx context.Context, wish instance.Wish, err error) err
 	return w.Wishes.Remove(ctx, wish)
 }
 
-// The fault codes of an account whose server has too many requests waiting, and of one whose host
-// the DNS does not have (docs/api.md).
+// The fault codes for an account with too many requests waiting for its server, and for an account
+// whose host the DNS does not have (docs/api.md).
 const (
 	codeWaiting = "too_many_waiting"
 	codeNoHost  = "no_such_host"
@@ -117,7 +117,8 @@ const (
 // isOwnFault reports whether an attempt failed because of the user or this server, and not because
 // of the account. The kind is Config when the user's configuration is not valid or has no room for
 // another mute. It is Unavailable when the user's database or keys are away, or federation is
-// paused. Too many requests wait for a server because it answers slowly.
+// paused. If too many requests wait for a server, that server is to blame, because it answers
+// slowly.
 func isOwnFault(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Config, fault.Unavailable:

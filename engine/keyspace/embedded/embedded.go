@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // Redis is a running private Redis. Its servers are not stopped before this process calls Close. A
-// stand-in ends with the process that runs it. Its methods may be called concurrently.
+// stand-in ends with the process that runs it. The methods of a Redis may be called concurrently.
 type Redis struct {
 	dir     string // the folder of all files of Redis
 	as      daemon.Account
@@ -273,8 +273,8 @@ func (r *Redis) ensureServers(ctx context.Context) error {
 	return r.raise(ctx)
 }
 
-// Close ends the use of Redis by this process. The last process that does so stops the servers.
-// Close may take up to twice closeLimit, even if ctx has ended.
+// Close ends the use of Redis by this process. The last process that ends its use stops the
+// servers. Close may take up to twice closeLimit, even if ctx has ended.
 func (r *Redis) Close(ctx context.Context) error {
 	if r.standIn != nil {
 		return r.standIn.close()
@@ -297,8 +297,8 @@ func (r *Redis) Close(ctx context.Context) error {
 	return r.leaveServers(ctx, users)
 }
 
-// leaveServers releases the users lock. Before that it stops the servers, if no other process
-// holds the lock. The caller holds start.lock.
+// leaveServers stops the servers if no other process holds the users lock. In any case it then
+// releases that lock. The caller holds start.lock.
 func (r *Redis) leaveServers(ctx context.Context, users *daemon.Lock) error {
 	defer users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)

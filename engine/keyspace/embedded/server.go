@@ -49,7 +49,7 @@ func (s *server) isAlive() bool {
 	return standing.IsAlive()
 }
 
-// raise adopts the server if it runs, and else starts it. The caller holds start.lock.
+// raise adopts the server if it runs, and otherwise starts it. The caller holds start.lock.
 func (s *server) raise(ctx context.Context) error {
 	running, err := s.settleServer(ctx)
 	if err != nil {

@@ -261,9 +261,9 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// Eventually waits until is returns true. The test fails if that takes longer than a minute. The
-// limit is this long because the result depends on another process: Sentinel, for example, asks
-// for replicas only every ten seconds.
+// Eventually waits until the function is returns true. The test fails if that takes longer than a
+// minute. The limit is this long because the result depends on another process: Sentinel, for
+// example, asks for replicas only every ten seconds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(time.Minute)
