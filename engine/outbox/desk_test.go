@@ -2,9 +2,9 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"

@@ -10,9 +10,11 @@ const maxDoubts = 10_000
 // servers, such as Guppe and Gancio, fail at a signature that they cannot read. The next contact
 // with such a host begins with draft-cavage. A 5xx in draft-cavage raises no doubt, because a host
 // that does not read draft-cavage refuses it. The answer to a Question raises none either, because
-// the servers that are asked run this software. A host of which draft-cavage is stored comes in when
-// it refuses that and accepts RFC 9421: a firewall may have refused, and some hosts accept
-// everything. If the host does so again, RFC 9421 is stored.
+// the servers that are asked run this software.
+//
+// A host of which draft-cavage is stored is added when it refuses that and accepts RFC 9421. A
+// firewall may have refused, and some hosts accept everything. If the host does so again, RFC 9421
+// is stored.
 type doubts struct {
 	mu    sync.Mutex
 	hosts map[string]bool
