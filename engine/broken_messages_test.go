@@ -104,5 +104,5 @@ func breakMessage(random *rand.Rand, whole []byte, signed int) []byte {
 	return whole[:random.IntN(len(whole))]
 }
 
-// isHuge reports whether a message is one that may wait for memory, which 503 says.
+// isHuge reports whether a message is so large that 503 is a permitted answer.
 func isHuge(broken []byte) bool { return len(broken) > 1<<20 }

@@ -131,7 +131,7 @@ func (r *Reader) verifyAll(ctx context.Context) error {
 	}
 }
 
-// place is the name of an entry and, for rows, the number of the part that the entry has.
+// place identifies an entry by its name and, for rows, its part number.
 type place struct {
 	name Name
 	part int

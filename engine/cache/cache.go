@@ -255,9 +255,9 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 	return token
 }
 
-// renew makes the missing tokens, and returns the token of the list q.Beside. Only a later read
-// makes the pages of the list, because a list that changes between any two reads is not worth the
-// work.
+// renew makes the missing tokens, and returns the token of the list q.Beside. If q.List had no
+// token, only a later read makes a page of it. So no page is made of a list that changes before
+// every read.
 func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string {
 	var texts []keyspace.Text
 	if token == "" {

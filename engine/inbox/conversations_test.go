@@ -372,8 +372,8 @@ func TestAHostBeginsGroupsWithinBounds(t *testing.T) {
 	}
 }
 
-// Messages that a stranger's host attributes to alice are events of a stranger until a device of
-// hers has joined the conversation.
+// Until a device of alice's has joined, every event of the conversation has the trust "stranger",
+// even if the host names alice as the sender.
 func TestAStrangersHostDoesNotSpeakForTheUser(t *testing.T) {
 	h := newHosted(t)
 	asAlice := func(s *said) { s.object["attributedTo"] = h.Long("us:/alice") }

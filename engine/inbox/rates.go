@@ -256,7 +256,7 @@ func (p *applier) chargeStored(x *applying) {
 		spend = func(n int) { p.bounds.storedForFollower.Spend(followedKey(x.payer, x.User), n) }
 	}
 	if x.effects.Remembered {
-		spend(perStored)
+		spend(perStored * max(len(x.effects.Disabled), 1))
 	}
 	if x.outcome != outcomeApplied || !x.stored && !x.again && !p.Handlers.IsApart(x.Activity) {
 		return

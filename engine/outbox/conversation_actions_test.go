@@ -90,8 +90,8 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	}
 }
 
-// Actions create an unencrypted conversation with an actor, upgrade it, name its successor and
-// mark it as read, as the route does.
+// Actions begin a conversation of two, begin its upgrade and mark it as read. A conversation that
+// is not closed gets no successor.
 func TestAConversationOfTwoIsPlayedByActions(t *testing.T) {
 	t.Parallel()
 	d := town(t)

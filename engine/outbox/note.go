@@ -228,10 +228,9 @@ func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, valu
 	return nil
 }
 
-// continueThread addresses a reply to a post of the user's own (the parent), if the reply has no
-// recipients in its parameters. If both are private, the reply goes to the actors that the
-// parent names. The reply also goes to the actors that got the parent through a group, if they
-// are still members of that group.
+// continueThread adds recipients to a reply, if the parent is a post of the user. If both posts
+// are private, it adds the actors that the parent names. It also adds the actors that got the
+// parent through a group, if they are still members of that group.
 func (n *note) continueThread(ctx context.Context, f *finder, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil

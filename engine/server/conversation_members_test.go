@@ -127,7 +127,7 @@ func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	commit, next := w.group.Commit(w.mine, mlstest.Change{})
 	winner, _ := w.group.Commit(w.host, mlstest.Change{})
 	body := map[string]any{"commit": commit, "groupInfo": next.Info(w.mine)}
-	state := map[string]any{"groupId": w.group.ID, "generation": 0, "epoch": 2, "status": "active<b>", "missing": []any{
+	state := map[string]any{"groupId": w.group.ID, "generation": 0, "epoch": 2, "status": "active<b>", "winner": map[string]any{"seq": 2}, "missing": []any{
 		map[string]any{"seq": 2, "generation": 0, "epoch": 1, "kind": "application", "sender": w.host.Identity, "content": winner, "at": start},
 		map[string]any{"seq": 3, "generation": 0, "epoch": 9, "kind": "commit", "sender": "x", "content": "AAAA", "at": start}}}
 	for _, c := range []struct {

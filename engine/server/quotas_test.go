@@ -113,7 +113,7 @@ func TestListsLeadOnAndAreTagged(t *testing.T) {
 	}
 }
 
-// To open a conversation with an actor is to look that actor up.
+// Opening a conversation with an actor counts as a lookup.
 func TestConversationsThatAreOpenedCountAsLookups(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
