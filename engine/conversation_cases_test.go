@@ -4,14 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-var caseRow = regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|$`)
+var (
+	caseRow    = regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|$`)
+	caseNumber = regexp.MustCompile(`^TestRows?(\d+)(?:And(\d+))?`)
+)
 
-// Each case of encrypted conversations in docs/conversations.md has a test that exists, or says
+// Each case of encrypted conversations in docs/conversations.md has a test with its number, or says
 // why it has none (conversations.md 3.e; case 31 is the restored host).
 func TestEveryCaseOfEncryptedConversationsHasItsTest(t *testing.T) {
 	t.Parallel()
@@ -29,16 +33,23 @@ func TestEveryCaseOfEncryptedConversationsHasItsTest(t *testing.T) {
 			t.Errorf("case %s stands in the place of %d", row[1], n+1)
 		}
 		named := reference.FindAllStringSubmatch(row[2], -1)
+		hasNumber := len(named) == 0
 		if len(named) == 0 && !strings.Contains(row[2], "needs custody") {
 			t.Errorf("case %s: no test shows it", row[1])
 		}
 		for _, m := range named {
+			if rows := caseNumber.FindStringSubmatch(m[2]); rows != nil && slices.Contains(rows[1:], row[1]) {
+				hasNumber = true
+			}
 			if known[m[1]] == nil {
 				known[m[1]] = testsOf(t, filepath.Join("..", m[1]))
 			}
 			if _, there := known[m[1]][m[2]]; !there {
 				t.Errorf("case %s: there is no %s in %s", row[1], m[2], m[1])
 			}
+		}
+		if !hasNumber {
+			t.Errorf("case %s: no test has its number", row[1])
 		}
 	}
 }

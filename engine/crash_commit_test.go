@@ -13,7 +13,7 @@ import (
 // The engine is killed while it accepts a commit. The client repeats the request, and the engine
 // accepts the same commit: each epoch has exactly one (conversations.md 3.e, row 15).
 // LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 4).
-func TestACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
+func TestRow15ACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	c := newCommitCrash(t)
 	for range c.rounds {

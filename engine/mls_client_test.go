@@ -13,7 +13,7 @@ import (
 
 // Devices of one user hold a conversation through the engine. Their clients share no code with
 // the engine (conversations.md 3.e, row 29).
-func TestDevicesMadeWithTSMLS(t *testing.T) {
+func TestRow29DevicesMadeWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
 	alice := enginetest.Start(t).CreateUser(t, "alice")

@@ -7,7 +7,7 @@ import (
 )
 
 // Three members on two servers hold a conversation. Their clients share no code with the engine.
-func TestThreeMembersOnTwoServersWithTSMLS(t *testing.T) {
+func TestRow30ThreeMembersOnTwoServersWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
 	a, b := enginetest.StartTwo(t)

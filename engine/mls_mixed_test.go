@@ -10,7 +10,7 @@ import (
 
 // Three members on two servers and a fourth, who knows only the SWICG draft, hold a conversation.
 // Their clients share no code with the engine.
-func TestAMixedConversationWithTSMLS(t *testing.T) {
+func TestRow26AMixedConversationWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
 	a, b := enginetest.StartTwo(t)

@@ -19,7 +19,7 @@ func commit(content string) user.LogEntry {
 
 // Epochs may have ended after the backup was made. The restored conversation gets a new term and
 // a reset, so that no epoch, log number or generation is assigned twice.
-func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
+func TestRow31ARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
 	u := dbtest.User(t, c, "alice")

@@ -16,7 +16,7 @@ import (
 // One hundred clients of alice each add another actor at the same time. A client whose commit is
 // refused applies the missing commits and tries again. In the end every actor is a member, and
 // every epoch has one commit (conversations.md 3.e, rows 1 and 2).
-func TestAHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
+func TestRow2AHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
 	t.Parallel()
 	const clients = 100
 	s := newScene(t)

@@ -16,7 +16,7 @@ import (
 
 // Rows 1 to 3: a commit of any epoch but the current one changes nothing. The refusal of a past
 // epoch lists the commits that the sender has missed.
-func TestACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
+func TestRow3ACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	late, _ := s.request(s.alice, s.group, mlstest.Change{})
@@ -41,7 +41,7 @@ func TestACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
 
 // Rows 4, 5 and 15: the sender did not get the answer, or the process was killed after the commit.
 // The sender repeats the request to another process, and gets the first answer.
-func TestARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
+func TestRows4And5ARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	r, next := s.request(s.alice, s.group, mlstest.Change{})
@@ -79,7 +79,7 @@ func TestARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
 }
 
 // Rows 11, 12 and 22: the host checks all parts of a commit before it writes anything.
-func TestACommitMustBeWhatItSays(t *testing.T) {
+func TestRow22ACommitMustBeWhatItSays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	stranger := mlstest.NewDevice(carolID, time.Now())
@@ -196,7 +196,7 @@ func (s *scene) expectRefused(device *mlstest.Device) {
 }
 
 // Row 9: every request and every read of a removed member is refused.
-func TestARemovedMemberIsRefused(t *testing.T) {
+func TestRow9ARemovedMemberIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	before := s.group
@@ -219,7 +219,7 @@ func (s *scene) rejoin(d *mlstest.Device, removed ...*mlstest.Device) (conversat
 
 // Row 10: a member whose device lost its state joins again by an external commit, but not twice
 // within five minutes.
-func TestAMemberJoinsAgainByAnExternalCommit(t *testing.T) {
+func TestRow10AMemberJoinsAgainByAnExternalCommit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	_, err := s.rejoin(mlstest.NewDevice(bobID, time.Now()), s.alice)

@@ -57,7 +57,7 @@ func (s *scene) follow(actor vocab.ID) {
 
 // Row 20: many claims at once get different packages, until only the package of last resort is
 // left.
-func TestAPackageIsClaimedOnce(t *testing.T) {
+func TestRow20APackageIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	s.publish("phone", 8, true)
@@ -241,7 +241,7 @@ func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
 
 // Row 21: a device fetches its Welcome, crashes before it confirms the Welcome, and fetches it
 // again after the lease.
-func TestAWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
+func TestRow21AWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	second := mlstest.NewDevice(aliceID, time.Now())

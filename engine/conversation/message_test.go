@@ -101,7 +101,7 @@ func TestTheHostIsToldWhatOthersWrite(t *testing.T) {
 }
 
 // Row 8: a message must be of the current epoch or one of the five before it.
-func TestAMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
+func TestRow8AMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	past := []*mlstest.Group{s.group}
@@ -126,7 +126,7 @@ func TestAMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 }
 
 // Rows 4, 6 and 12.
-func TestAMessageHasOneNumberForGood(t *testing.T) {
+func TestRow6AMessageHasOneNumberForGood(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	message := s.group.Message()
@@ -154,7 +154,7 @@ func TestAMessageHasOneNumberForGood(t *testing.T) {
 }
 
 // Row 11.
-func TestOnlyCiphertextIsAMessage(t *testing.T) {
+func TestRow11OnlyCiphertextIsAMessage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	for name, c := range map[string]struct {
@@ -213,7 +213,7 @@ func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 }
 
 // Row 23.
-func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
+func TestRow23TheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	old := s.group

@@ -51,7 +51,7 @@ func gated(t *testing.T) (*scene, *gate) {
 }
 
 // Row 17: a request to a full mailbox is refused at once. The waiting requests are still done.
-func TestAFullMailboxRefusesTheNewest(t *testing.T) {
+func TestRow17AFullMailboxRefusesTheNewest(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
 	begun, free := make(chan struct{}), make(chan struct{})
@@ -84,7 +84,7 @@ func TestAFullMailboxRefusesTheNewest(t *testing.T) {
 }
 
 // Row 16.
-func TestACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
+func TestRow16ACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
 	begun, free := make(chan struct{}, 10), make(chan struct{})
@@ -136,7 +136,7 @@ func TestWhatHasBegunIsDoneThoughItsCallerLeft(t *testing.T) {
 
 // Rows 15 and 19: a failed transaction stores nothing. The same request succeeds when the database
 // answers again.
-func TestADatabaseThatIsDownChangesNothing(t *testing.T) {
+func TestRow19ADatabaseThatIsDownChangesNothing(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
 	down := fault.New(fault.Unavailable, "the database does not answer")
@@ -158,7 +158,7 @@ func TestADatabaseThatIsDownChangesNothing(t *testing.T) {
 }
 
 // Row 18.
-func TestAPanicIsAnsweredAndPanicsAgainAndAgainRest(t *testing.T) {
+func TestRow18APanicIsAnsweredAndPanicsAgainAndAgainRest(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
 	g.setWithin(func() { panic("a mistake") })

@@ -37,7 +37,7 @@ const (
 // Two processes serve sixteen clients each. All clients commit at the same time, and repeat
 // refused commits, until each has 25 commits accepted. Every epoch has one commit
 // (conversations.md 3.e, rows 1 and 2). The second process runs this test program again.
-func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
+func TestRow1CommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 	if os.Getenv(nodeDatabase) != "" {
 		serveSecondNode(t)
 		return

@@ -448,7 +448,7 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 
 // 28. Two receipts for one place prove that the host tells members different things. They freeze
 // the conversation.
-func TestAHostThatEquivocatesFreezesTheConversation(t *testing.T) {
+func TestRow28AHostThatEquivocatesFreezesTheConversation(t *testing.T) {
 	for name, second := range map[string]func(*testing.T, *hosted) error{
 		"two messages of one number": func(t *testing.T, h *hosted) error {
 			h.seq--
@@ -514,7 +514,7 @@ func TestAMessageInAnotherCollectionIsNoEntry(t *testing.T) {
 }
 
 // One request to the shared inbox reaches each of several members (3.e row 27).
-func TestOneRequestReachesTwoMembers(t *testing.T) {
+func TestRow27OneRequestReachesTwoMembers(t *testing.T) {
 	h := newHosted(t)
 	bob := *h
 	bob.Scene = h.With("bob" + strings.ToLower(uuid.NewString()[:8]))

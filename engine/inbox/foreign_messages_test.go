@@ -99,7 +99,7 @@ func TestF8HiddenRecipients(t *testing.T) {
 
 // F9 and row 26. A message of the next epoch arrives before its commit, and both arrive through
 // two inboxes. Each is kept once.
-func TestF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
+func TestRow7AndF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 	h := newHosted(t)
 	h.grow()
 	h.sends("us:/inbox", "Welcome", h.group.Welcome(h.device))

@@ -56,7 +56,7 @@ func (k *talk) look(to string, key signature.Key) response {
 
 // Rows 9 to 12: a member on another server signs its requests. It is answered like a local user
 // until it is removed.
-func TestAMemberElsewhereIsServedByItsSignature(t *testing.T) {
+func TestRow12AMemberElsewhereIsServedByItsSignature(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	phone := mlstest.NewDevice(string(k.carol.ID), start)
