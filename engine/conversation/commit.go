@@ -155,7 +155,7 @@ func (c *commit) digest() []byte {
 }
 
 func (c *commit) apply(ctx context.Context, tx *user.Tx, to *user.HostedConversation) error {
-	_, key := c.request()
+	key := c.answerKey()
 	digest := c.digest()
 	member, err := memberOf(ctx, tx, to, c.Caller)
 	if err != nil {
@@ -185,9 +185,9 @@ func (c *commit) apply(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	return storeAnswer(tx, key, digest, c.accepted, c.now)
 }
 
-func (c *commit) request() (caller vocab.ID, key string) {
-	return c.Caller, keyOf(c.at.ID, c.Caller, c.name(), c.Key)
-}
+func (c *commit) askedBy() vocab.ID { return c.Caller }
+
+func (c *commit) answerKey() string { return keyOf(c.at.ID, c.Caller, c.name(), c.Key) }
 
 // checkEpoch refuses a commit unless the conversation is active and the commit was made in the
 // conversation's present group and epoch.

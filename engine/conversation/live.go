@@ -13,16 +13,16 @@ import (
 
 // operation is a request to a conversation: a Message or a change.
 type operation interface {
-	name() string // the label in metrics
+	name() string      // the label in metrics
+	askedBy() vocab.ID // the actor that asks for it
 }
 
 // change is an operation that never shares its transaction with another operation of the same
 // conversation.
 type change interface {
 	operation
-	// request returns the actor that asks for the change, and the key under which its answer
-	// is stored. The key is empty if the answer is not stored.
-	request() (caller vocab.ID, key string)
+	// answerKey returns the key under which the answer is stored, or "" if it is not stored.
+	answerKey() string
 	// apply makes the change to a conversation whose row is locked. It refuses before it writes
 	// anything. It may be called again if the transaction fails.
 	apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error
@@ -114,8 +114,7 @@ func (c *live) lock(ctx context.Context, tx *user.Tx, do operation) (*user.Hoste
 	if !is {
 		return tx.Hosted.Lock(ctx, c.at.ID)
 	}
-	caller, key := asked.request()
-	return tx.Hosted.LockFor(ctx, c.at.ID, caller, key, c.registry.Now())
+	return tx.Hosted.LockFor(ctx, c.at.ID, asked.askedBy(), asked.answerKey(), c.registry.Now())
 }
 
 // applyChange applies a change to a conversation, or refuses it if the conversation does not

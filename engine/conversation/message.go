@@ -25,6 +25,8 @@ type Message struct {
 
 func (m *Message) name() string { return "message" }
 
+func (m *Message) askedBy() vocab.ID { return m.Caller }
+
 // Send queues a message, waits until it is handled, and returns its place in the log. A message
 // that is in the log already keeps its place.
 func (r *Registry) Send(ctx context.Context, at Place, m Message) (Accepted, error) {

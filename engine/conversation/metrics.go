@@ -12,7 +12,7 @@ import (
 type metrics struct {
 	took      *prometheus.HistogramVec
 	depth     prometheus.Histogram
-	conflicts prometheus.Counter
+	conflicts *prometheus.CounterVec
 	overloads prometheus.Counter
 	starts    prometheus.Counter
 	stops     prometheus.Counter
@@ -36,7 +36,10 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 			Help:    "How many requests waited for a conversation when one more came.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 		}),
-		conflicts: count("lightweb_mls_epoch_conflicts_total", "Messages refused because the conversation was in another epoch, group or state."),
+		conflicts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lightweb_mls_epoch_conflicts_total",
+			Help: "Messages refused because the conversation was in another epoch, group or state, by where their senders are: local or remote.",
+		}, []string{"origin"}),
 		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation, or too many conversations were live."),
 		starts:    count("lightweb_conversation_starts_total", "Conversations that became live, because a request came."),
 		stops:     count("lightweb_conversation_stops_total", "Live conversations that ended, because no request came for a while or others needed their place."),
@@ -47,13 +50,16 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 			Help: "Devices that told that they could not go on in a conversation, by reason.",
 		}, []string{"reason"}),
 	}
+	for _, origin := range []string{"local", "remote"} { // so that both are shown from the start
+		m.conflicts.WithLabelValues(origin)
+	}
 	if reg != nil {
 		reg.MustRegister(m.took, m.depth, m.conflicts, m.overloads, m.starts, m.stops, m.restarts, m.replays, m.reports, collector{r})
 	}
 	return m
 }
 
-func (m *metrics) observe(op string, err error, took time.Duration) {
+func (m *metrics) observe(op, origin string, err error, took time.Duration) {
 	outcome := "failed"
 	var conflict *Conflict
 	switch {
@@ -61,7 +67,7 @@ func (m *metrics) observe(op string, err error, took time.Duration) {
 		outcome = "accepted"
 	case errors.As(err, &conflict):
 		outcome = "conflict"
-		m.conflicts.Inc()
+		m.conflicts.WithLabelValues(origin).Inc()
 	case fault.Of(err) != nil && fault.Of(err).Code == errBusy.Code:
 		outcome = "overload"
 	case isRefusal(err):

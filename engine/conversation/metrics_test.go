@@ -15,6 +15,7 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
 	early, _ := s.request(s.alice, s.group, mlstest.Change{})
+	far, _ := s.request(s.bob, s.group, mlstest.Change{})
 	winner, next := s.request(s.alice, s.group, mlstest.Change{})
 	send := func() error { _, err := s.send(s.bob, s.group.Message()); return err }
 	for range 2 { // accepted, and answered as before
@@ -24,6 +25,8 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	}
 	_, err := s.registry.Commit(t.Context(), s.at, early)
 	s.wantConflict("a commit of the epoch before", err, "epoch_conflict")
+	_, err = s.registry.Commit(t.Context(), s.at, far)
+	s.wantConflict("a commit of a member elsewhere", err, "epoch_conflict")
 	s.group = next
 	_, err = s.send(s.bob, mlstest.NewGroup(s.bob).Message())
 	s.wantRefused("a message of another group", err, fault.Invalid, "wrong_group")
@@ -41,8 +44,8 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	got, want := s.metrics(), map[string]float64{
 		"lightweb_conversation_live": 1, "lightweb_mls_quarantined": 0,
 		"lightweb_conversation_starts_total": 2, "lightweb_conversation_stops_total": 1, "lightweb_conversation_restarts_total": 1,
-		"lightweb_mls_mailbox_depth": 6, "lightweb_mls_epoch_conflicts_total": 1, "lightweb_mls_idempotent_replays_total": 1, "lightweb_mls_overload_total": 0,
-		"lightweb_mls_op_seconds commit accepted": 2, "lightweb_mls_op_seconds commit conflict": 1,
+		"lightweb_mls_mailbox_depth": 7, "lightweb_mls_epoch_conflicts_total local": 1, "lightweb_mls_epoch_conflicts_total remote": 1, "lightweb_mls_idempotent_replays_total": 1, "lightweb_mls_overload_total": 0,
+		"lightweb_mls_op_seconds commit accepted": 2, "lightweb_mls_op_seconds commit conflict": 2,
 		"lightweb_mls_op_seconds message accepted": 1, "lightweb_mls_op_seconds message refused": 1, "lightweb_mls_op_seconds message failed": 1,
 	}
 	if !maps.Equal(got, want) {

@@ -123,7 +123,11 @@ func (r *Registry) submit(ctx context.Context, at Place, do operation) error {
 			err = fault.Wrap(fault.Busy, "the conversation took too long", ctx.Err())
 		}
 	}
-	r.metrics.observe(do.name(), err, r.Now().Sub(start))
+	origin := "remote"
+	if do.askedBy().SameOrigin(r.Actors.ID(at.Host)) {
+		origin = "local"
+	}
+	r.metrics.observe(do.name(), origin, err, r.Now().Sub(start))
 	return err
 }
 

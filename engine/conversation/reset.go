@@ -41,7 +41,9 @@ func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNe
 
 func (a *askReset) name() string { return "ask_reset" }
 
-func (a *askReset) request() (caller vocab.ID, key string) { return a.caller, "" }
+func (a *askReset) askedBy() vocab.ID { return a.caller }
+
+func (a *askReset) answerKey() string { return "" }
 
 func (a *askReset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if err := a.checkAsker(ctx, tx, c); err != nil {
@@ -112,9 +114,9 @@ func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupIn
 
 func (s *reset) name() string { return "reset" }
 
-func (s *reset) request() (caller vocab.ID, key string) {
-	return s.caller, keyOf(s.at.ID, s.caller, s.name(), string(s.digest()))
-}
+func (s *reset) askedBy() vocab.ID { return s.caller }
+
+func (s *reset) answerKey() string { return keyOf(s.at.ID, s.caller, s.name(), string(s.digest())) }
 
 func (s *reset) digest() []byte { return hashOf(s.groupInfo) }
 
@@ -122,7 +124,7 @@ func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 	if _, err := memberOf(ctx, tx, c, s.caller); err != nil {
 		return err
 	}
-	_, key := s.request()
+	key := s.answerKey()
 	stored, err := storedAnswer(ctx, tx, key, s.digest(), s.now)
 	if err != nil {
 		return err
