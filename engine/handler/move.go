@@ -21,10 +21,10 @@ func newMove(local *actor.Local) Handler {
 		Final:   true,
 		Lasting: true,
 		Check: func(a *vocab.Activity) error {
-			if !MovesItself(a) && a.Object.ID.SameOrigin(a.Actor) {
-				return nil // ignored, because NodeBB so tells that a topic is in another category
-			}
 			if !MovesItself(a) {
+				if a.Object.ID.SameOrigin(a.Actor) {
+					return nil // ignored, because NodeBB so tells that a topic is in another category
+				}
 				return fault.New(fault.Invalid, "an actor can only move itself").WithCode("foreign_object").At("/object")
 			}
 			if t := a.Target.ID; t == "" || t == vocab.Public || t.Same(a.Actor) {

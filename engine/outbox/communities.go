@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -54,18 +53,11 @@ func (f *finder) findCommunity(ctx context.Context, x *exchange, id vocab.ID) *v
 // withoutBlockedActors returns the actors without those that the user or the operator blocks. An
 // actor's document may have another id than the one that was asked for.
 func (f *finder) withoutBlockedActors(ctx context.Context, x *exchange, actors []*vocab.Actor) ([]*vocab.Actor, error) {
-	if len(actors) == 0 {
-		return nil, ctx.Err()
-	}
 	var ids []vocab.ID
 	for _, a := range actors {
 		ids = append(ids, a.ID)
 	}
-	var blocked map[vocab.ID]bool
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
-		blocked, err = tx.Blocks.FindAmong(ctx, ids)
-		return err
-	})
+	blocked, err := f.findBlocked(ctx, x, ids)
 	return slices.DeleteFunc(actors, func(a *vocab.Actor) bool { return blocked[a.ID] || f.gate.CheckActor(a.ID) != nil }), err
 }
 

@@ -116,20 +116,25 @@ func (f *finder) withoutBlocked(ctx context.Context, x *exchange, found mentions
 	for _, a := range found {
 		ids = append(ids, a.ID)
 	}
-	if len(ids) == 0 {
-		return found, nil
-	}
-	var blocked map[vocab.ID]bool
-	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
-		blocked, err = tx.Blocks.FindAmong(ctx, ids)
-		return err
-	})
+	blocked, err := f.findBlocked(ctx, x, ids)
 	for h, a := range found {
 		if blocked[a.ID] {
 			delete(found, h)
 		}
 	}
 	return found, err
+}
+
+// findBlocked returns those of the ids that name actors that the user blocks.
+func (f *finder) findBlocked(ctx context.Context, x *exchange, ids []vocab.ID) (blocked map[vocab.ID]bool, err error) {
+	if len(ids) == 0 {
+		return nil, ctx.Err()
+	}
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+		blocked, err = tx.Blocks.FindAmong(ctx, ids)
+		return err
+	})
+	return blocked, err
 }
 
 // linkText returns a function that is called for each part of the user's text that may become a
