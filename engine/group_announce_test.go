@@ -13,16 +13,40 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// beekeeping is a community of Lemmy with members on another server, and two users here.
+type beekeeping struct {
+	home          *enginetest.Instance
+	alice, bob    *enginetest.User
+	lemmy, others *peertest.Peer
+	community     *peertest.Actor
+}
+
+func newBeekeeping(t *testing.T) *beekeeping {
+	t.Helper()
+	s := &beekeeping{home: enginetest.Start(t), lemmy: peertest.New(t, "127.0.0.2"), others: peertest.New(t, "127.0.0.3")}
+	s.alice, s.bob = s.home.CreateUser(t, "alice"), s.home.CreateUser(t, "bob")
+	s.community = s.lemmy.Actor("/c/beekeeping")
+	s.community.Doc["type"] = "Group"
+	s.community.Show()
+	return s
+}
+
+// bothFollow lets both users follow the community.
+func (s *beekeeping) bothFollow(t *testing.T) {
+	t.Helper()
+	for n, u := range []*enginetest.User{s.alice, s.bob} {
+		follow := u.Do(t, "Follow", map[string]any{"actorUri": string(s.community.ID)}).ActivityID
+		post(t, s.community, u.ID+"/inbox", fmt.Sprintf(`{"id":"%s/accepts/%d","type":"Accept","actor":"%s","object":"%s"}`, s.community.ID, n, s.community.ID, follow))
+		awaitFollows(t, u, "following accepted")
+	}
+}
+
 // FE-21: two users follow a community of Lemmy with members on another server. The members'
 // posts, edits, likes and deletions reach both users in the community's Announces.
 func TestACommunityOfLemmy(t *testing.T) {
 	t.Parallel()
-	i := enginetest.Start(t)
-	alice, bob := i.CreateUser(t, "alice"), i.CreateUser(t, "bob")
-	lemmy, others := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")
-	community := lemmy.Actor("/c/beekeeping")
-	community.Doc["type"] = "Group"
-	community.Show()
+	s := newBeekeeping(t)
+	i, alice, bob, lemmy, others, community := s.home, s.alice, s.bob, s.lemmy, s.others, s.community
 	names := strings.NewReplacer("https://lemmy.example", lemmy.Origin, "https://other.example", others.Origin)
 	document := func(name string) vocab.Doc {
 		raw, err := os.ReadFile("../testdata/activities/lemmy/" + name + ".json")
@@ -52,11 +76,7 @@ func TestACommunityOfLemmy(t *testing.T) {
 	rows := func(query string, want ...string) func(*enginetest.User) bool {
 		return func(u *enginetest.User) bool { return slices.Equal(u.Column(t, query), want) }
 	}
-	for n, u := range []*enginetest.User{alice, bob} {
-		follow := u.Do(t, "Follow", map[string]any{"actorUri": string(community.ID)}).ActivityID
-		post(t, community, u.ID+"/inbox", fmt.Sprintf(`{"id":"%s/accepts/%d","type":"Accept","actor":"%s","object":"%s"}`, community.ID, n, community.ID, follow))
-		awaitFollows(t, u, "following accepted")
-	}
+	s.bothFollow(t)
 
 	shows(lemmy, "/post/5", "announce_create")
 	shows(others, "/comment/7", "announce_create_comment")
@@ -90,18 +110,10 @@ func TestACommunityOfLemmy(t *testing.T) {
 // community, which announces the answer, and so bob reads it.
 func TestAnAnswerReachesTheCommunity(t *testing.T) {
 	t.Parallel()
-	i := enginetest.Start(t)
-	alice, bob := i.CreateUser(t, "alice"), i.CreateUser(t, "bob")
-	lemmy, others := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")
-	community := lemmy.Actor("/c/beekeeping")
-	community.Doc["type"] = "Group"
-	community.Show()
+	s := newBeekeeping(t)
+	i, alice, bob, lemmy, others, community := s.home, s.alice, s.bob, s.lemmy, s.others, s.community
 	others.Actor("/u/eve")
-	for n, u := range []*enginetest.User{alice, bob} {
-		follow := u.Do(t, "Follow", map[string]any{"actorUri": string(community.ID)}).ActivityID
-		post(t, community, u.ID+"/inbox", fmt.Sprintf(`{"id":"%s/accepts/%d","type":"Accept","actor":"%s","object":"%s"}`, community.ID, n, community.ID, follow))
-		awaitFollows(t, u, "following accepted")
-	}
+	s.bothFollow(t)
 	raw, err := os.ReadFile("../testdata/activities/lemmy/announce_create_comment.json")
 	if err != nil {
 		t.Fatal(err)

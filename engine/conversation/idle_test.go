@@ -106,6 +106,9 @@ func TestOneMoreThanMayBeLiveIsRefusedWhileAllHaveWork(t *testing.T) {
 	if of := fault.Of(err); of == nil || of.Kind != fault.RateLimited || of.Code != "mls_busy" || of.RetryAfter <= 0 {
 		t.Errorf("one more: %v, want it refused for now", err)
 	}
+	if n := testutil.ToFloat64(r.metrics.overloads); n != 1 {
+		t.Errorf("%g refusals are counted, want 1", n)
+	}
 	if all, _ := (collector{r}).count(); all != maxLive {
 		t.Errorf("%d are live, want %d", all, maxLive)
 	}
@@ -148,25 +151,5 @@ func BenchmarkIdle(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/maxLive, "B/conversation")
 		runtime.KeepAlive(r)
-	}
-}
-
-func TestARefusalForTheNumberOfLiveConversationsIsCounted(t *testing.T) {
-	t.Parallel()
-	r, free := newIdle(), make(chan struct{})
-	r.Store = held{free: free}
-	r.carriers = newCarriers(r.Store)
-	for range maxLive {
-		if _, err := r.enqueue(Place{ID: uuid.New()}, &task{ctx: t.Context(), do: &Message{}, done: make(chan error, 1)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := r.AskReset(t.Context(), Place{ID: uuid.New()}, "")
-	if n := testutil.ToFloat64(r.metrics.overloads); n != 1 {
-		t.Errorf("%g refusals are counted, want 1 for %v", n, err)
-	}
-	close(free)
-	if err := r.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
