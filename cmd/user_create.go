@@ -65,10 +65,10 @@ func (a *app) createUser(ctx context.Context, t *admin.Tasks, n admin.NewUser, i
 		return err
 	}
 	if n.Token && !created {
-		fmt.Fprintf(a.stderr, "warning: %s exists already, and no token was made\n hint: lightweb user token create %s\n", n.Name, n.Name)
+		a.notices.warn("%s exists already, and no token was made: lightweb user token create %s", n.Name, n.Name)
 	}
 	if n.Password != "" && !created {
-		fmt.Fprintf(a.stderr, "warning: %s exists already, and its password was left as it is\n hint: lightweb user passwd %s\n", n.Name, n.Name)
+		a.notices.warn("%s exists already, and its password was left as it is: lightweb user passwd %s", n.Name, n.Name)
 	}
 	title := fmt.Sprintf("%s created %s", a.out.tick(), a.out.style().Bold(true).Render(n.Name.String()))
 	if !created {

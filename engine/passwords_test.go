@@ -21,6 +21,11 @@ func passwordCommands(t *testing.T, i *enginetest.Instance) {
 		{"user passwd nobody_here --remove", 67, "no user"},
 		{"user passwd peggy --password-file " + passwordFile(t, strings.Repeat("x", 1025)), 65, "1,024 bytes"},
 	})
+	for _, quiet := range []string{"--json", "--quiet"} {
+		if ran := i.Run(t, "user", "create", "peggy", "--if-not-exists", "--password-file", second, quiet); ran.Code != 0 || ran.Stderr != "" {
+			t.Errorf("with %s it ends with %d, and warns %q; want no warning", quiet, ran.Code, ran.Stderr)
+		}
+	}
 	enginetest.Eventually(t, "peggy is known", func() bool { return enginetest.Fetch(t, i.URL+"/users/peggy").Status == 200 })
 	login := func(password string, want int) (session string) {
 		t.Helper()
