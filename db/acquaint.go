@@ -31,7 +31,7 @@ type AcquaintReport struct {
 	DryRun      bool             `json:"dry_run"`
 }
 
-// AcquaintedUser counts the rows of one user.
+// AcquaintedUser is the result of MakeAcquaintances for one user.
 type AcquaintedUser struct {
 	User  vocab.Username `json:"user"`
 	Known int            `json:"known"` // actors that the user's database names

@@ -29,10 +29,10 @@ func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 		WHERE (state = 'active' OR state = 'deleting' AND schema_version > 0) AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
 }
 
-// MarkDue stores the field At of each entry for its user, if the stored time is still the field
-// Was. If another process has stored another time, MarkDue keeps that time and returns it among
-// the results. It locks the rows first, because otherwise it would return an old time after
-// waiting for that process.
+// MarkDue stores At for the user of each entry, if the stored time still equals Was. If another
+// process has stored another time, MarkDue keeps that time and returns it among the results. It
+// locks the rows first, because otherwise it would return an old time after waiting for that
+// process.
 func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {

@@ -14,8 +14,8 @@ const (
 )
 
 // tokenLookups finds tokens in batches. While statements run, it collects the digests that
-// callers ask for. Then it looks up all these digests with the next statement. A statement is
-// sent only after its callers have asked, so a token that was revoked before a call is not found.
+// callers ask for. Then it looks up all these digests with the next statement. That statement
+// starts after the callers have asked, so a token that was revoked before a call is not found.
 type tokenLookups struct {
 	on conns
 

@@ -58,7 +58,7 @@ type Touched struct {
 	Actors     []vocab.ID // actors whose copy or relationship with the user changed
 }
 
-// IsZero reports whether readers see no difference.
+// IsZero reports whether the transaction changed nothing that readers see.
 func (t Touched) IsZero() bool {
 	return !t.Everything && t.Pages == 0 && len(t.Objects) == 0 && len(t.Actors) == 0
 }

@@ -96,8 +96,7 @@ func (t Groups) MoveMember(ctx context.Context, from, to vocab.ID) error {
 	return t.LeaveAll(ctx, from)
 }
 
-// Unnamed is a recipient that is reached through a group, because documents do not name the
-// recipient.
+// Unnamed is a recipient that an object reaches through a group. No document names this recipient.
 type Unnamed struct {
 	Group vocab.ID
 	Actor vocab.ID

@@ -61,7 +61,7 @@ func (t Search) ListUnindexed(ctx context.Context, after uuid.UUID, n int) (out 
 type Edits struct {
 	Objects []vocab.ID
 	Last    uuid.UUID // the last of the changes; zero when there were none
-	Looked  int       // how many changes there were
+	Looked  int       // how many changes ListEdits looked at
 }
 
 // ListEdits returns the objects that the next n changes after an id updated or deleted.

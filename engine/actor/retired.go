@@ -102,9 +102,8 @@ func writeRetired(dir string, all []retiredKey) error {
 	return registry.ReplaceFile(retiredFile(dir), text.Bytes())
 }
 
-// PruneRetired removes the retired keys of u for which isNeeded returns false. The argument
-// since is the time at which the key was retired. A key that is retired while PruneRetired runs
-// stays.
+// PruneRetired removes the retired keys of u for which isNeeded returns false. It calls isNeeded
+// with the time at which the key was retired. It keeps a key that is retired during its run.
 func (k *Keyring) PruneRetired(u vocab.Username, isNeeded func(since time.Time) (bool, error)) error {
 	all, err := k.readRetired(k.Dir(u))
 	if err != nil {

@@ -111,7 +111,7 @@ func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (Bac
 	t := &backupRun{in: bs.in, ask: b, report: BackupReport{
 		CreatedAt: bs.in.Now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
 	err = t.writeAll(ctx, count)
-	if count.err != nil { // the database's error for an aborted COPY says less
+	if count.err != nil { // it says why the COPY was aborted; the database's error does not
 		err = count.err
 	}
 	if err != nil {

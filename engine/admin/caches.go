@@ -25,7 +25,7 @@ type RebuildChoice struct {
 	Feeds     []string            // all feeds if empty
 	Objects   bool                // also delete the documents of activities and objects
 	Actors    bool                // also delete the cards of actors
-	Flush     bool                // delete as with Objects and Actors, and cache nothing again
+	Flush     bool                // delete all that Objects and Actors delete, and cache nothing again
 	WarmPages int                 // pages of each feed to cache again: 0 to MaxWarmPages
 	DryRun    bool                // only count
 	Progress  func(done, all int) // called after each user; may be nil

@@ -44,7 +44,7 @@ func (l DeliverLoad) check() error {
 	}
 	most := l.Hosts - 1
 	if !slices.Contains(l.Parts, PartStall) {
-		most = max(most, l.Stall) // Stall is not used
+		most = max(most, l.Stall) // without the part "stall" any value of Stall is valid
 	}
 	back := l.Owed
 	if !l.Parked {

@@ -125,8 +125,8 @@ func newEmission(users []account) *emission {
 func isMoved(from, last keyspace.ID, _ int64) bool    { return from.Less(last) }
 func isAll(_, last keyspace.ID, committed int64) bool { return int64(last.Seq) >= committed }
 
-// await waits until every stream satisfies the condition in the parameter is.
-func (e *emission) await(ctx context.Context, i *testbed, is func(from, last keyspace.ID, committed int64) bool) error {
+// await waits until every stream satisfies the condition.
+func (e *emission) await(ctx context.Context, i *testbed, isMet func(from, last keyspace.ID, committed int64) bool) error {
 	committed, err := e.readNumbers(ctx, i)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (e *emission) await(ctx context.Context, i *testbed, is func(from, last key
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		last, err := i.beside.Keyspace.Events.LastIDs(ctx, e.users, event.Stream)
 		n := 0
-		for n < len(e.users) && err == nil && is(e.from[n], last[n], committed[n]) {
+		for n < len(e.users) && err == nil && isMet(e.from[n], last[n], committed[n]) {
 			n++
 		}
 		if n == len(e.users) {

@@ -241,11 +241,11 @@ func (e *Emitter) isIdle() bool {
 	return len(e.queue) == 0 && e.busy == 0
 }
 
-// awaitState waits until a call of is returns true, or until ctx ends.
-func (e *Emitter) awaitState(ctx context.Context, is func() bool) error {
+// awaitState waits until isReached() is true, or until ctx ends.
+func (e *Emitter) awaitState(ctx context.Context, isReached func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !is() {
+	for !isReached() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

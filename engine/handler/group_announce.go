@@ -97,8 +97,8 @@ func announcedObject(a *vocab.Activity) vocab.ID {
 func IsGroup(a *vocab.Actor) bool { return a.Type == groupType }
 
 // needsAnnounced names the object of the announced activity. A Create or Update has no effect if
-// its object is not on its actor's server, and nothing is fetched for it. A Delete may name an
-// object elsewhere, because moderators delete the objects of others.
+// its actor and its object are on different servers, so no object is fetched for it. A Delete may
+// name an object elsewhere, because moderators delete the objects of others.
 func needsAnnounced(a *vocab.Activity) []vocab.ID {
 	in, ok := announcedBy(a)
 	if !ok || in.object.ID == "" || in.kind != vocab.Delete && !in.object.ID.SameOrigin(in.by) {

@@ -123,8 +123,8 @@ func receiveFriendRequest(ctx context.Context, tx *user.Tx, local *actor.Local, 
 	return e, out.sendAboutActivity(ctx, vocab.Accept, offerDoc(a.ID, f), r.Actor)
 }
 
-// isFullOfOffers reports whether as many Offers wait for the user as the limits permit, either
-// from the domain in the parameter host or in all.
+// isFullOfOffers reports whether the Offers that wait for the user have reached a limit: the limit
+// for the domain in the parameter host, or the limit for all domains together.
 func isFullOfOffers(ctx context.Context, tx *user.Tx, host string) (bool, error) {
 	n, err := tx.Relationships.CountOffers(ctx, host)
 	return n.OfHost >= offersOfHost || n.All >= maxOffers, err

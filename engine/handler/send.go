@@ -92,9 +92,9 @@ func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab
 	return s.tx.Events.Add(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: TrustSelf}, s.now))
 }
 
-// Written returns the id of a received activity in the form in which its server writes it, for
-// documents that answer it. It returns "" if the activity is not stored any more; then the
-// canonical form is used.
+// Written returns the id of a received activity as the activity's server writes it. Documents that
+// answer the activity name it by this id. Written returns "" if the activity is not stored any
+// more; then the documents use the canonical form.
 func Written(ctx context.Context, tx *user.Tx, activity user.Owned) (string, error) {
 	stored, err := tx.Activities.FindBy(ctx, activity)
 	if err != nil || stored == nil {

@@ -147,7 +147,7 @@ func (x *applying) ownID() user.Owned {
 	return user.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
 }
 
-// undoneID returns the id that an Undo claims which arrives before its answer.
+// undoneID returns the id that is claimed when an Undo arrives before the answer that it undoes.
 func (x *applying) undoneID() user.Owned {
 	return user.Owned{ID: handler.UndoneID(x.Activity.ID), Actor: x.Actor.ID}
 }

@@ -9,11 +9,11 @@ import (
 )
 
 // fetchMove fetches both accounts of a Move from their servers, because stored copies prove
-// nothing. The handler gets the target when both accounts confirm the Move. Before that,
-// fetchMove commits that the recipients may follow the target. First it removes the recipients
-// who do not follow the old account, although the Move may name them. They have no follow to move,
-// and if they counted as followers of the target, its domain would send to them without paying
-// (see chargeFanOut). A Move of anything but its actor is ignored, and nothing is fetched for it.
+// nothing. It removes the recipients who do not follow the old account, although the Move may name
+// them: they have no follow to move, and if they counted as followers of the target, the target's
+// domain would send to them without paying (see chargeFanOut). Then it commits that the other
+// recipients may follow the target. The handler gets the target when both accounts confirm the
+// Move. A Move of anything but its actor is ignored, and nothing is fetched for it.
 func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
 		return nil

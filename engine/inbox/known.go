@@ -10,7 +10,8 @@ import (
 
 // known remembers which acquaintances are committed, so that they are not written again for
 // every activity. An acquaintance is a pair of an actor and a user that the actor may concern.
-// known forgets the pairs before db.Cluster.PruneAcquaintances can have removed them at night.
+// It relies on a pair for instance.AcquaintanceBelieved only, because
+// db.Cluster.PruneAcquaintances may have removed the row of an older pair.
 type known struct {
 	mu    sync.Mutex
 	pairs map[acquaintance]time.Time // the time just before the row was committed

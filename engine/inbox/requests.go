@@ -76,8 +76,8 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 }
 
 // checkInvited drops a Welcome from a host that is a stranger, if the user wants no messages of
-// strangers. As for private messages, an actor that the user has written to in private, or whose
-// request the user has accepted, is no stranger.
+// strangers. The rule is the one for private messages: an actor that the user has written to in
+// private, or whose request the user has accepted, is no stranger.
 func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 	if p.Profiles.User(x.User).Messaging.TakesStrangers() != registry.DropStrangers {
 		return nil

@@ -66,8 +66,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 // OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to
 // date. If repair is true, it does so even when an earlier change of the schema did not finish.
 // If checkOnly is true, it leaves the schema as it is, and refuses a schema that is behind with an
-// error for which IsBehind returns true. On the private database server it brings the schema up to
-// date even then.
+// error for which IsBehind returns true. On the private database server it ignores checkOnly.
 func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{Migrate: !checkOnly, Repair: repair && !checkOnly}, log)
 }

@@ -52,7 +52,7 @@ func newBudget(b Budget) *Budget {
 	return &b
 }
 
-// Budgets returns the rows of the table in their order.
+// Budgets returns the rows of the table of budgets, in the order of that table.
 func Budgets() []*Budget { return budgets }
 
 // remembered is the number of keys that a limiter of a budget remembers.

@@ -21,7 +21,7 @@ const (
 	last   = 1.0 / 8
 	few    = 1.0 / 32
 	eager  = 6
-	within = 2 // replaces eager within a network
+	within = 2 // used in place of eager for the addresses of one network
 )
 
 // stock counts what payers hold of something. It is not safe for concurrent use.

@@ -151,15 +151,15 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	return frames
 }
 
-// shownAmong returns those of the users in the parameter some whose presence the socket's user
-// may see. The rules of these users decide. shownAmong reads only the rules of users to which the
+// shownAmong returns the candidates whose presence the socket's user may see. The rules of these
+// users decide. shownAmong reads only the rules of users to which the
 // socket's user has a relationship.
-func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown []vocab.Username, err error) {
-	ties, err := s.hub.tiesTo(ctx, s.request.User, some)
+func (s *Socket) shownAmong(ctx context.Context, candidates []vocab.Username) (shown []vocab.Username, err error) {
+	ties, err := s.hub.tiesTo(ctx, s.request.User, candidates)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range some {
+	for _, u := range candidates {
 		if len(ties[s.hub.Local.ID(u)]) == 0 {
 			continue
 		}

@@ -155,15 +155,14 @@ func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
 func seePresence(p registry.Permissions) registry.Rule     { return p.SeePresence }
 func seeReadReceipts(p registry.Permissions) registry.Rule { return p.SeeReadReceipts }
 
-// viewersAmong returns those of the users in the parameter some who meet the given rule of u and
-// are not blocked by u.
-func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
-	ties, err := h.tiesTo(ctx, u, some)
+// viewersAmong returns the candidates that meet the given rule of u and are not blocked by u.
+func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, candidates []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
+	ties, err := h.tiesTo(ctx, u, candidates)
 	if err != nil {
 		return nil, err
 	}
 	r := audience.Rule(rule(h.Profiles.User(u).Permissions))
-	for _, one := range some {
+	for _, one := range candidates {
 		if r.IsMet(ties[h.Local.ID(one)]) {
 			viewers = append(viewers, one)
 		}
@@ -171,11 +170,10 @@ func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.U
 	return viewers, nil
 }
 
-// tiesTo returns the relationships of u to the users in the parameter some. It leaves out users
-// that u blocks.
-func (h *Hub) tiesTo(ctx context.Context, u vocab.Username, some []vocab.Username) (ties map[vocab.ID][]string, err error) {
-	ids := make([]vocab.ID, len(some))
-	for n, one := range some {
+// tiesTo returns the relationships of u to the candidates. It leaves out those that u blocks.
+func (h *Hub) tiesTo(ctx context.Context, u vocab.Username, candidates []vocab.Username) (ties map[vocab.ID][]string, err error) {
+	ids := make([]vocab.ID, len(candidates))
+	for n, one := range candidates {
 		ids[n] = h.Local.ID(one)
 	}
 	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
