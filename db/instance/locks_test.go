@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // hangable is a proxy to the test server that stops to pass on answers once hang is called.
@@ -112,4 +113,50 @@ func TestALockIsGivenUpAlthoughTheServerHangs(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the command waits for the server after its time has run out")
 	}
+}
+
+// A second retry waits for the end of the first, as long as its caller says.
+func TestARetryWaitsForTheOneBeforeIt(t *testing.T) {
+	t.Parallel()
+	_, cfg := dbtest.Named(t)
+	locks := dbtest.Connect(t, cfg).Instance.Locks
+	first, err := locks.Retry(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, time.Millisecond} {
+		if _, err := locks.Retry(t.Context(), wait); fault.KindOf(err) != fault.Busy {
+			t.Errorf("a second retry that waits %s: %v, want Busy", wait, err)
+		}
+	}
+	type locked struct {
+		release func()
+		err     error
+	}
+	second := make(chan locked, 1)
+	go func() {
+		release, err := locks.Retry(t.Context(), time.Minute)
+		second <- locked{release, err}
+	}()
+	watch := dbtest.Session(t, cfg.Name)
+	tick, limit := time.NewTicker(5*time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for waits := false; !waits; {
+		select {
+		case got := <-second:
+			t.Fatalf("the second retry does not wait: %v", got.err)
+		case <-limit:
+			t.Fatal("nobody waits for the lock")
+		case <-tick.C:
+		}
+		if err := watch.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first()
+	got := <-second
+	if got.err != nil {
+		t.Fatalf("after the first retry has ended: %v", got.err)
+	}
+	got.release()
 }

@@ -89,6 +89,9 @@ func TestAPostponedWishHasTheAttemptsThatWereCounted(t *testing.T) {
 			t.Errorf("due %+v, %v, want the wish after %d attempts", all, err, attempts)
 		}
 	}
+	if _, err := wishes.Add(t.Context(), alice, wishesOf(instance.WishFollow, 2), now); err != nil {
+		t.Fatal(err)
+	}
 	if accounts, err := wishes.ListAccounts(t.Context(), alice, instance.WishMute); err != nil || !slices.Equal(accounts, []string{"a0@x.example"}) {
 		t.Errorf("the accounts are %q, %v", accounts, err)
 	}

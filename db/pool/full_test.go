@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -50,6 +51,9 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 		}
 		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "max_connections of PostgreSQL") || !strings.Contains(log.String(), "database.max_connections=64") {
 			t.Errorf("the log has %d lines:\n%s", lines, log.String())
+		}
+		if full := testutil.ToFloat64(c.metrics.full); full == 0 || full != float64(s.refused) {
+			t.Errorf("%v refusals for want of room are counted, want %d", full, s.refused)
 		}
 		s.fullAt(0)
 		time.Sleep(time.Minute)

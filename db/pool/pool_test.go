@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/holding"
 )
 
 // server counts open connections. None of them leads to a real server.
@@ -525,4 +526,14 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 			t.Fatalf("%d connections are open after close", len(s.open))
 		}
 	})
+}
+
+// Two callers that each hold a connection and wait for the other's could wait for ever.
+func TestWhoHoldsAConnectionOfTheInstanceGetsNoneOfAUser(t *testing.T) {
+	t.Parallel()
+	c, s := managed(4)
+	defer c.Close()
+	if _, err := c.Acquire(holding.MarkHolder(t.Context()), Work, "a", nil); err == nil || s.opened != 0 {
+		t.Errorf("Acquire: %v, and %d connections were opened", err, s.opened)
+	}
 }

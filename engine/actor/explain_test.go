@@ -67,6 +67,22 @@ func TestExplainFindsWhatSignerDoes(t *testing.T) {
 	}
 }
 
+func TestAGivenActorHasItsKeysAndNoOthers(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{}), newPeer(t)
+	bob, err := vocab.ActorOf(p.person(t, "bob", 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := VerifierOf(bob, n.verifier.gate, n.local.Origin())
+	if a, err := v.actors.ByKey(t.Context(), p.id("/users/bob#main-key")); err != nil || a != bob {
+		t.Errorf("its key is of %v, %v", a, err)
+	}
+	if a, err := v.actors.ByKey(t.Context(), p.id("/users/bob#other")); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a key that it does not list is of %v, %v, want NotFound", a, err)
+	}
+}
+
 func code(err error) string {
 	if e := fault.Of(err); e != nil {
 		return e.Code

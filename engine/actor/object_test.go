@@ -43,6 +43,7 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 			_, _ = w.Write(note(p, "/notes/1").JSON()) // the client may have hung up
 		}, fault.Protocol},
 		{"no type", activity(with(note(p, "/notes/1"), vocab.Doc{"type": nil, "id": p.URL + "/no-type"})), fault.Protocol},
+		{"more than is taken", activity(with(note(p, "/more-than-is-taken"), vocab.Doc{"content": strings.Repeat("x", 129<<10)})), fault.Protocol},
 		{"not there", status(404), fault.NotFound},
 		{"gone", status(410), fault.Gone},
 		{"down", status(502), fault.Unavailable},

@@ -33,7 +33,14 @@ type note struct {
 func (n *note) Payer() string        { return "peer.example" }
 func (n *note) ArrivedAt() time.Time { return n.at }
 func (n *note) Size() int64          { return 100 }
-func (n *note) Outcome() Outcome     { return Kept }
+
+// Outcome is Ignored for what the sender dull sends, and Kept for all else.
+func (n *note) Outcome() Outcome {
+	if strings.Contains(n.id, "/dull/") {
+		return Ignored
+	}
+	return Kept
+}
 
 // steps is a pipeline that records the committed items.
 type steps struct {
@@ -44,6 +51,7 @@ type steps struct {
 
 	mu        sync.Mutex
 	committed []string
+	ignored   []string // the ids that were told as ignored
 }
 
 func (s *steps) Apply(context.Context, *user.Tx, []Item) error {
@@ -76,7 +84,11 @@ func (s *steps) Settled(items []Item) {
 	}
 }
 
-func (s *steps) Ignored(Item) {}
+func (s *steps) Ignored(item Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ignored = append(s.ignored, item.(*note).id)
+}
 
 func (s *steps) SetAside(vocab.Username, Item, error) user.Poisoned { return user.Poisoned{} }
 
@@ -137,6 +149,37 @@ func eventually(t *testing.T, what string, is func() bool) {
 		case <-limit.C:
 			t.Fatalf("never came true: %s", what)
 		}
+	}
+}
+
+func TestWhatIsIgnoredIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice")
+	for _, sender := range []string{"dull", "carol"} {
+		if err := accept(t.Context(), i, sender, 1, users...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both are settled, and one is told as ignored", func() bool {
+		settled := len(s.of("dull")) + len(s.of("carol"))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return settled == 2 && slices.Equal(s.ignored, []string{"https://peer.example/dull/0000001"})
+	})
+}
+
+func TestTheFirstArrivalAfterACatchUpBeganIsHeldBack(t *testing.T) {
+	t.Parallel()
+	s := stall{catchingUp: true, from: 7}
+	for number, want := range map[int64]bool{6: false, 7: true, 8: true} {
+		if got := s.holdBack(&entry{number: number}); got != want {
+			t.Errorf("arrival %d is held back: %t, want %t", number, got, want)
+		}
+	}
+	s.catchingUp = false
+	if s.holdBack(&entry{number: 9}) {
+		t.Error("an arrival is held back although the drain is not catching up")
 	}
 }
 

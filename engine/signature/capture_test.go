@@ -73,6 +73,10 @@ func TestACaptureThatIsNoneIsRefused(t *testing.T) {
 	if _, body, err := ReadCapture(strings.NewReader(head + "\n" + strings.Repeat("x", maxCaptureBody))); err != nil || len(body) != maxCaptureBody {
 		t.Errorf("a body of 1 MiB: %d bytes, %v", len(body), err)
 	}
+	most := head + "X: " + strings.Repeat("x", maxCaptureHead-len(head)-len("X: \n\n")) + "\n\n"
+	if r, _, err := ReadCapture(strings.NewReader(most)); err != nil || r.Header.Get("X") == "" {
+		t.Errorf("headers of %d bytes, which is the most: %v", len(most), err)
+	}
 }
 
 // FuzzReadCapture checks that ReadCapture refuses a text or reads it within its bounds, and that
