@@ -54,7 +54,7 @@ type KnownActor struct {
 // version is the version of the database's schema. Each row of the result has an actor, and says
 // whether the user may follow the actor. $1 is the user's own actor, which is left out.
 func KnownActors(version int) string {
-	return `SELECT actor, bool_or(follows) FROM (` + heldIn(version) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
+	return `SELECT actor, bool_or(follows) AS follows FROM (` + heldIn(version) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 }
 
 // heldIn returns a query like that of KnownActors, but its result includes the user's own actor,

@@ -41,7 +41,7 @@ func (a Activity) Parse() (*vocab.Activity, error) {
 	return parsed, nil
 }
 
-const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
+const activityColumns = `id, uri, direction, type, actor_uri AS actor, coalesce(object_uri, '') AS object, published, raw`
 
 // Claim records that the ids of these activities are used by their actors. Only Unclaim removes
 // such a record. Claim returns the ids that were not recorded before. Only the activities with

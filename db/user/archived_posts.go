@@ -61,8 +61,8 @@ func (t Threads) FindFound(ctx context.Context, uris []vocab.ID) (found []HeldOb
 // feed. It stops after the post with which the documents exceed MaxFeed bytes.
 func (t Posts) ListArchived(ctx context.Context, after *Place, n int) (out []FeedItem, err error) {
 	p := after.orFirst()
-	err = t.query(ctx, "read archived posts", upTo(MaxFeed, FeedItem.Bytes, &out), `SELECT id, activity_uri, actor_uri, published,
-		'`+vocab.Create+`', activity, object_uri, object, readable, '', '', '', '' FROM archived_posts
+	err = t.query(ctx, "read archived posts", upTo(MaxFeed, FeedItem.Bytes, &out), `SELECT id, activity_uri AS activity, actor_uri AS actor, published,
+		'`+vocab.Create+`' AS type, activity AS raw, object_uri, object, readable, '' AS revision, '' AS object_revision, '' AS form, '' AS object_form FROM archived_posts
 		WHERE (published, id) < ($1, $2) ORDER BY published DESC, id DESC LIMIT $3`, p.At, p.ID, n)
 	return out, err
 }

@@ -62,9 +62,9 @@ const auditPlace = `lpad(to_hex(id), 32, '0')::uuid`
 // List returns up to n records after a place, the newest first.
 func (t Audits) List(ctx context.Context, f AuditFilter, after *Place, n int) ([]AuditRecord, error) {
 	p := after.orFirst()
-	return collect[AuditRecord](ctx, t.tx, "read audit", `SELECT `+auditPlace+`, at, coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, params,
-			outcome, coalesce(activity_uri, ''), times FROM audit
-		WHERE $1 IN ('', action) AND $2 IN ('', outcome) AND at >= $3 AND (at, `+auditPlace+`) < ($4, $5) ORDER BY at DESC, id DESC LIMIT $6`,
+	return collect[AuditRecord](ctx, t.tx, "read audit", `SELECT `+auditPlace+` AS id, at, coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid) AS token, action, params,
+			outcome, coalesce(activity_uri, '') AS activity, times FROM audit
+		WHERE $1 IN ('', action) AND $2 IN ('', outcome) AND at >= $3 AND (at, `+auditPlace+`) < ($4, $5) ORDER BY at DESC, audit.id DESC LIMIT $6`,
 		f.Action, f.Outcome, f.Since, p.At, p.ID, n)
 }
 

@@ -33,7 +33,7 @@ func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 // Find returns the block between the user and the actor in one direction, or nil if there is no
 // such block.
 func (t Blocks) Find(ctx context.Context, direction string, actor vocab.ID) (*Block, error) {
-	return one[Block](ctx, t.tx, "read block", `SELECT actor_uri, direction, activity_uri FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
+	return one[Block](ctx, t.tx, "read block", `SELECT actor_uri AS actor, direction, activity_uri AS activity FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
 }
 
 // Remove removes a block and reports whether there was one.

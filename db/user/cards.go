@@ -12,8 +12,8 @@ func (t Actors) FindCards(ctx context.Context, actors []vocab.ID) (map[vocab.ID]
 		Actor vocab.ID
 		Raw   []byte
 	}
-	rows, err := collect[row](ctx, t.tx, "read how actors are shown", `SELECT uri, jsonb_build_object('id', raw -> 'id', 'preferredUsername', raw -> 'preferredUsername',
-		'name', raw -> 'name', 'nameMap', raw -> 'nameMap', 'icon', raw -> 'icon', 'followers', raw -> 'followers') FROM actors WHERE uri = ANY($1)`, texts(actors))
+	rows, err := collect[row](ctx, t.tx, "read how actors are shown", `SELECT uri AS actor, jsonb_build_object('id', raw -> 'id', 'preferredUsername', raw -> 'preferredUsername',
+		'name', raw -> 'name', 'nameMap', raw -> 'nameMap', 'icon', raw -> 'icon', 'followers', raw -> 'followers') AS raw FROM actors WHERE uri = ANY($1)`, texts(actors))
 	cards := make(map[vocab.ID]vocab.Card, len(rows))
 	for _, r := range rows {
 		if d, err := vocab.ParseDoc(r.Raw); err == nil { // an actor that cannot be parsed is left out

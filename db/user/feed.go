@@ -60,12 +60,12 @@ func (i FeedItem) Bytes() int {
 const MaxFeed = 4 << 20
 
 const (
-	documents = `a.type, CASE WHEN af.form IS NOT NULL THEN NULL WHEN o.uri IS NULL THEN a.raw ELSE a.raw - 'object' END, coalesce(o.uri, ''),
-		CASE WHEN af.form IS NULL THEN o.raw END, CASE WHEN af.form IS NULL THEN o.readable END, ` + revisions + `,
-		coalesce(af.form, ''), CASE WHEN af.form IS NOT NULL THEN coalesce(obf.form, '') ELSE '' END`
-	noDocuments = `coalesce(o.uri, ''), CASE WHEN a.type = '` + vocab.Announce + `' AND jsonb_typeof(o.raw -> 'attributedTo') = 'string'
-		THEN o.raw ->> 'attributedTo' ELSE '' END, ` + revisions
-	revisions = `a.xmin::text, coalesce(o.xmin::text, '')`
+	documents = `a.type, CASE WHEN af.form IS NOT NULL THEN NULL WHEN o.uri IS NULL THEN a.raw ELSE a.raw - 'object' END AS raw, coalesce(o.uri, '') AS object_uri,
+		CASE WHEN af.form IS NULL THEN o.raw END AS object, CASE WHEN af.form IS NULL THEN o.readable END AS readable, ` + revisions + `,
+		coalesce(af.form, '') AS form, CASE WHEN af.form IS NOT NULL THEN coalesce(obf.form, '') ELSE '' END AS object_form`
+	noDocuments = `coalesce(o.uri, '') AS object_uri, CASE WHEN a.type = '` + vocab.Announce + `' AND jsonb_typeof(o.raw -> 'attributedTo') = 'string'
+		THEN o.raw ->> 'attributedTo' ELSE '' END AS author, ` + revisions
+	revisions = `a.xmin::text AS revision, coalesce(o.xmin::text, '') AS object_revision`
 )
 
 // feedRows describes a query of feed rows. The field "entry" has the columns of FeedEntry. The
@@ -84,9 +84,9 @@ func (r feedRows) query(reader string) (query string, args []any) {
 }
 
 const (
-	feedEntry    = `f.id, f.activity_uri, f.actor_uri, f.published`
+	feedEntry    = `f.id, f.activity_uri AS activity, f.actor_uri AS actor, f.published`
 	feedTables   = ` FROM feed f JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
-	activityItem = `a.id, a.uri, a.actor_uri, a.published`
+	activityItem = `a.id, a.uri AS activity, a.actor_uri AS actor, a.published`
 	itemTables   = ` FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri`
 )
 

@@ -46,19 +46,19 @@ const objectTags = `ARRAY(SELECT left(name #>> '{}', 130) FROM (
 // found n entries. After a stop by size, the next page begins after the last returned entry and
 // not at "end".
 func (t Feed) ListOfActors(ctx context.Context, actors []vocab.ID, after *Place, n int) (items []FeedItem, end *Place, err error) {
-	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
+	return t.scanFeed(ctx, feedScan{`'{}'::text[] AS tags, false AS fits`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
 
 // ListOfTag is like ListOfActors, but returns the entries whose object has a tag. It ignores
 // case, and a leading # of the object's tags.
 func (t Feed) ListOfTag(ctx context.Context, tag string, after *Place, n int) (items []FeedItem, end *Place, err error) {
-	return t.scanFeed(ctx, feedScan{objectTags + `, false`, scannedObjects, func(e scannedEntry) bool { return hasAnyTag(e.Tags, tag) }}, after, n)
+	return t.scanFeed(ctx, feedScan{objectTags + ` AS tags, false AS fits`, scannedObjects, func(e scannedEntry) bool { return hasAnyTag(e.Tags, tag) }}, after, n)
 }
 
 // ListOfStream is like ListOfActors, but returns the entries whose object is in the stream s or
 // has one of the tags in s.Tags.
 func (t Feed) ListOfStream(ctx context.Context, s Stream, after *Place, n int) (items []FeedItem, end *Place, err error) {
-	inStream := `, EXISTS (SELECT FROM stream_objects s WHERE s.stream_id = '` + s.ID.String() + `' AND s.object_uri = a.object_uri)`
+	inStream := ` AS tags, EXISTS (SELECT FROM stream_objects s WHERE s.stream_id = '` + s.ID.String() + `' AND s.object_uri = a.object_uri) AS fits`
 	return t.scanFeed(ctx, feedScan{objectTags + inStream, scannedObjects, func(e scannedEntry) bool { return e.Fits || hasAnyTag(e.Tags, s.Tags...) }}, after, n)
 }
 
@@ -121,7 +121,7 @@ func scanEntries(read func(after *Place) ([]scannedEntry, error), meets func(sca
 // scanChunk reads the next entries of a scan.
 func (t Feed) scanChunk(ctx context.Context, s feedScan, after *Place) ([]scannedEntry, error) {
 	p := after.orFirst()
-	return collect[scannedEntry](ctx, t.tx, "scan feed", `SELECT f.id, f.published, f.actor_uri, `+s.columns+` FROM (
+	return collect[scannedEntry](ctx, t.tx, "scan feed", `SELECT f.id, f.published, f.actor_uri AS actor, `+s.columns+` FROM (
 			SELECT id, activity_uri, actor_uri, published FROM feed WHERE (published, id) < ($1, $2) ORDER BY published DESC, id DESC LIMIT $3) AS f`+s.tables+`
 		ORDER BY f.published DESC, f.id DESC`, p.At, p.ID, scanChunk)
 }

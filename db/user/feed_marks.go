@@ -48,7 +48,7 @@ func (p *entryPlace) place() *Place {
 
 // FindMark returns how far the user has read a feed, nil when that is not stored.
 func (t Feed) FindMark(ctx context.Context, feed string) (*Mark, error) {
-	m, err := one[markRow](ctx, t.tx, "read feed mark", `SELECT published, id, marked_at FROM feed_marks WHERE feed = $1`, feed)
+	m, err := one[markRow](ctx, t.tx, "read feed mark", `SELECT published AS at, id, marked_at AS moment FROM feed_marks WHERE feed = $1`, feed)
 	if m == nil {
 		return nil, err
 	}
@@ -70,14 +70,14 @@ func (t Feed) MoveMark(ctx context.Context, feed string, p Place) (bool, error) 
 
 // FindPlace returns the place of an entry in the main feed, nil when there is no such entry.
 func (t Feed) FindPlace(ctx context.Context, id uuid.UUID) (*Place, error) {
-	p, err := one[entryPlace](ctx, t.tx, "read feed entry", `SELECT published, id FROM feed WHERE id = $1`, id)
+	p, err := one[entryPlace](ctx, t.tx, "read feed entry", `SELECT published AS at, id FROM feed WHERE id = $1`, id)
 	return p.place(), err
 }
 
 // FindActivityPlace returns the place of a received activity, nil when there is none. If
 // requests is true, the activity must be one of the requests, otherwise it must not be one.
 func (t Feed) FindActivityPlace(ctx context.Context, id uuid.UUID, requests bool) (*Place, error) {
-	p, err := one[entryPlace](ctx, t.tx, "read activity", `SELECT a.published, a.id FROM activities a WHERE a.id = $1 AND a.direction = 'inbound' AND $2 = `+isRequest, id, requests)
+	p, err := one[entryPlace](ctx, t.tx, "read activity", `SELECT a.published AS at, a.id FROM activities a WHERE a.id = $1 AND a.direction = 'inbound' AND $2 = `+isRequest, id, requests)
 	return p.place(), err
 }
 
@@ -141,7 +141,7 @@ func unreadIDs(rows, place, moment, most string) string {
 // whether there may be other unread entries.
 func (t Feed) ListUnread(ctx context.Context, q UnreadQuery) (entries []UnreadEntry, more bool, err error) {
 	r := t.unreadRows(q, nil, mostUnread+1)
-	entries, err = collect[UnreadEntry](ctx, t.tx, "list unread entries", `SELECT `+r.entry+`, o.raw -> 'attributedTo'`+r.tables+r.which, r.args...)
+	entries, err = collect[UnreadEntry](ctx, t.tx, "list unread entries", `SELECT `+r.entry+`, o.raw -> 'attributedTo' AS authors`+r.tables+r.which, r.args...)
 	if err != nil || len(entries) > mostUnread {
 		return entries[:min(len(entries), mostUnread)], true, err
 	}

@@ -18,7 +18,7 @@ type OfferCounts struct {
 
 // CountOffers counts the Offers that wait for the user: those from one domain, and all.
 func (t Relationships) CountOffers(ctx context.Context, host string) (OfferCounts, error) {
-	n, err := one[OfferCounts](ctx, t.tx, "count offers", `SELECT count(*) FILTER (WHERE host = $1), count(*)
+	n, err := one[OfferCounts](ctx, t.tx, "count offers", `SELECT count(*) FILTER (WHERE host = $1) AS of_host, count(*) AS all
 		FROM relationships WHERE type = 'friend' AND status = 'pending' AND direction = 'inbound'`, host)
 	if err != nil {
 		return OfferCounts{}, err

@@ -18,8 +18,8 @@ type Group struct {
 	Members  []vocab.ID
 }
 
-const readGroups = `SELECT g.id, g.name, g.uri, g.activity_uri,
-	ARRAY(SELECT m.actor_uri FROM group_members m WHERE m.group_id = g.id ORDER BY m.actor_uri) FROM groups g`
+const readGroups = `SELECT g.id, g.name, g.uri, g.activity_uri AS activity,
+	ARRAY(SELECT m.actor_uri FROM group_members m WHERE m.group_id = g.id ORDER BY m.actor_uri) AS members FROM groups g`
 
 // List returns all groups of the user, by name.
 func (t Groups) List(ctx context.Context) ([]Group, error) {
@@ -49,7 +49,7 @@ func (t Groups) Remove(ctx context.Context, id uuid.UUID) error {
 // it is no member.
 func (t Groups) FindMembership(ctx context.Context, group uuid.UUID, actor vocab.ID) (vocab.ID, error) {
 	type row struct{ Activity vocab.ID }
-	r, err := one[row](ctx, t.tx, "read group", `SELECT activity_uri FROM group_members WHERE group_id = $1 AND actor_uri = $2`, group, actor)
+	r, err := one[row](ctx, t.tx, "read group", `SELECT activity_uri AS activity FROM group_members WHERE group_id = $1 AND actor_uri = $2`, group, actor)
 	if err != nil || r == nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members 
 	if found, err = t.count(ctx, `SELECT count(*) FROM groups WHERE uri = ANY($1)`, texts(groups)); err != nil {
 		return nil, 0, err
 	}
-	members, err = collect[Unnamed](ctx, t.tx, "list members", `SELECT g.uri, a.uri, a.inbox, true
+	members, err = collect[Unnamed](ctx, t.tx, "list members", `SELECT g.uri AS group, a.uri AS actor, a.inbox, true AS still
 		FROM groups g JOIN group_members m ON m.group_id = g.id JOIN actors a ON a.uri = m.actor_uri
 		WHERE g.uri = ANY($1) ORDER BY a.uri, g.uri`, texts(groups))
 	return members, found, err
@@ -126,7 +126,7 @@ func (t Groups) StillMembers(ctx context.Context, recipients []Unnamed) ([]Unnam
 	for n, r := range recipients {
 		groups[n], actors[n] = string(r.Group), string(r.Actor)
 	}
-	return collect[Unnamed](ctx, t.tx, "list members", `SELECT g.uri, a.uri, a.inbox, true
+	return collect[Unnamed](ctx, t.tx, "list members", `SELECT g.uri AS group, a.uri AS actor, a.inbox, true AS still
 		FROM unnest($1::text[], $2::text[]) AS r (group_uri, actor_uri) JOIN groups g ON g.uri = r.group_uri
 		JOIN group_members m ON m.group_id = g.id AND m.actor_uri = r.actor_uri JOIN actors a ON a.uri = m.actor_uri
 		ORDER BY a.uri, g.uri`, groups, actors)
@@ -149,8 +149,8 @@ func (t Groups) AddUnnamed(ctx context.Context, object vocab.ID, recipients []Un
 
 // ListUnnamed returns the recipients that one of the user's objects got through groups.
 func (t Groups) ListUnnamed(ctx context.Context, object vocab.ID) ([]Unnamed, error) {
-	return collect[Unnamed](ctx, t.tx, "read recipients", `SELECT u.group_uri, a.uri, a.inbox,
-			EXISTS (SELECT FROM groups g JOIN group_members m ON m.group_id = g.id WHERE g.uri = u.group_uri AND m.actor_uri = a.uri)
+	return collect[Unnamed](ctx, t.tx, "read recipients", `SELECT u.group_uri AS group, a.uri AS actor, a.inbox,
+			EXISTS (SELECT FROM groups g JOIN group_members m ON m.group_id = g.id WHERE g.uri = u.group_uri AND m.actor_uri = a.uri) AS still
 		FROM unnamed_recipients u JOIN actors a ON a.uri = ANY(u.actors)
 		WHERE u.object_uri = $1 ORDER BY a.uri, u.group_uri`, object)
 }

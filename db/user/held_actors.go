@@ -16,7 +16,7 @@ func (t Actors) ListKnown(ctx context.Context, version int, me vocab.ID) ([]sche
 // idleActors reports for each of the actors $1 whether a user's database holds nothing of it.
 var idleActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri) WHERE ` + schema.HeldNowhere("k.uri", "") + `),
 	held AS MATERIALIZED (` + schema.HeldElsewhere("few") + `)
-	SELECT k.uri, k.uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM held) FROM unnest($1::text[]) AS k (uri)`
+	SELECT k.uri, k.uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM held) AS idle FROM unnest($1::text[]) AS k (uri)`
 
 // DivideIdle divides actors into idle ones, of which the database holds nothing, and held ones.
 func (t Actors) DivideIdle(ctx context.Context, actors []vocab.ID) (idle, held []string, err error) {

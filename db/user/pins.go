@@ -33,7 +33,7 @@ func (t Pins) Set(ctx context.Context, p Pin, now time.Time) error {
 
 // List returns the pins of an actor, the newest first.
 func (t Pins) List(ctx context.Context, actor vocab.ID) ([]Pin, error) {
-	return collect[Pin](ctx, t.tx, "list pins", `SELECT actor_uri, object_uri, activity_uri FROM pins WHERE actor_uri = $1 ORDER BY pinned_at DESC, object_uri`, actor)
+	return collect[Pin](ctx, t.tx, "list pins", `SELECT actor_uri AS actor, object_uri AS object, activity_uri AS activity FROM pins WHERE actor_uri = $1 ORDER BY pinned_at DESC, object_uri`, actor)
 }
 
 // Remove removes an actor's pin of an object, and reports whether there was one.

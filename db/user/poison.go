@@ -22,7 +22,7 @@ type Poisoned struct {
 // activities that come after the one in the parameter "after". If the parameter "only" is not
 // empty, it returns only activities with that id.
 func (t Poison) List(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
-	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri, raw, reason, created_at, forwarders FROM poison
+	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri AS actor, raw, reason, created_at, forwarders FROM poison
 		WHERE $1 IN ('', uri) AND (created_at, uri, actor_uri) > ($2, $3, $4) ORDER BY created_at, uri, actor_uri LIMIT $5`, only, after.CreatedAt, after.URI, after.Actor, n)
 }
 

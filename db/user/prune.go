@@ -163,13 +163,13 @@ var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),
 		who AS MATERIALIZED (SELECT DISTINCT actor_uri AS uri FROM a), ` + contactsAmong("who") + `
-		SELECT a.id, coalesce(a.object_uri, ''), NOT (
+		SELECT a.id, coalesce(a.object_uri, '') AS object, NOT (
 			(a.actor_uri IN (SELECT uri FROM contacts) OR ` + newestOfFollower("a") + `)
 				AND (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
 					OR (a.type = ANY($6) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", "a.actor_uri", authorFollowers) + `)
 			OR a.type = ANY($7) AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
 			OR ` + isRequest + ` OR ` + actedOn("a.uri", "$8") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
-				AND (` + actedOn("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
+				AND (` + actedOn("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `)) AS goes
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
 	// oldObjects selects, among the objects $3, the ones to remove. $4 are the types of

@@ -37,7 +37,7 @@ func (t Posts) ListPublic(ctx context.Context, tag string, after *Place, n int) 
 	if err != nil || len(found) == 0 {
 		return nil, end, err
 	}
-	posts, err = collect[PublicPost](ctx, t.tx, "read public posts", `SELECT o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, a.id, a.published
+	posts, err = collect[PublicPost](ctx, t.tx, "read public posts", `SELECT o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, a.id AS create_id, a.published AS created
 		FROM activities a JOIN objects o ON o.uri = a.object_uri WHERE a.id = ANY($1) AND `+publicPost+` ORDER BY a.published DESC, a.id DESC`, found)
 	return posts, end, err
 }
@@ -46,7 +46,7 @@ func (t Posts) ListPublic(ctx context.Context, tag string, after *Place, n int) 
 // post have Fits set.
 func (t Posts) scanOutbox(ctx context.Context, tags string, after *Place) ([]scannedEntry, error) {
 	p := after.orFirst()
-	return collect[scannedEntry](ctx, t.tx, "scan outbox", `SELECT a.id, a.published, a.actor_uri, `+tags+`, o.uri IS NOT NULL FROM (
+	return collect[scannedEntry](ctx, t.tx, "scan outbox", `SELECT a.id, a.published, a.actor_uri AS actor, `+tags+` AS tags, o.uri IS NOT NULL AS fits FROM (
 			SELECT id, type, object_uri, actor_uri, published FROM activities
 			WHERE direction = 'outbound' AND (published, id) < ($1, $2) ORDER BY published DESC, id DESC LIMIT $3) AS a
 		LEFT JOIN objects o ON a.type = '`+vocab.Create+`' AND o.uri = a.object_uri AND `+publicPost+`

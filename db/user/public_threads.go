@@ -32,7 +32,7 @@ const (
 // blocks.
 const maxAnswersRead = 5000
 
-const publicColumns = `o.id, o.uri, o.published, jsonb_build_object('attributedTo', o.raw -> 'attributedTo')`
+const publicColumns = `o.id, o.uri, o.published, jsonb_build_object('attributedTo', o.raw -> 'attributedTo') AS by`
 
 // isListed holds for an object o that is public, not deleted, and by no author that the user
 // blocks.

@@ -32,7 +32,7 @@ func (t Reactions) Set(ctx context.Context, r Reaction, now time.Time) error {
 	return t.countRow(ctx, 0)
 }
 
-const reactionColumns = `object_uri, actor_uri, kind, emoji, type, activity_uri`
+const reactionColumns = `object_uri AS object, actor_uri AS actor, kind, emoji, type, activity_uri AS activity`
 
 // Find returns the stored reaction that has the same object, actor, kind and emoji as the
 // parameter "like". It returns nil when there is none.

@@ -58,7 +58,7 @@ type Relationship struct {
 	Host      string // of an Inbound Offer: its actor's registrable domain
 }
 
-const relationshipColumns = `id, actor_uri, CASE type WHEN 'friend' THEN relation ELSE type END, status, activity_uri, created_at, direction, host`
+const relationshipColumns = `id, actor_uri AS actor, CASE type WHEN 'friend' THEN relation ELSE type END AS type, status, activity_uri AS activity, created_at, direction, host`
 
 // Find returns the relationship of a type between the user and the actor, or nil if there is
 // none.
@@ -145,9 +145,12 @@ type Destination struct {
 	SharedInbox vocab.ID // empty when the actor's server has none
 }
 
+// destinationColumns are the columns of Destination. a is the actor.
+const destinationColumns = `a.uri AS actor, coalesce(a.written, '') AS written, a.inbox, coalesce(a.shared_inbox, '') AS shared_inbox`
+
 // FollowerDestinations returns the destinations of the accepted followers.
 func (t Relationships) FollowerDestinations(ctx context.Context) ([]Destination, error) {
-	return collect[Destination](ctx, t.tx, "list followers", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+	return collect[Destination](ctx, t.tx, "list followers", `SELECT `+destinationColumns+`
 		FROM relationships r JOIN actors a ON a.uri = r.actor_uri
 		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
 }
@@ -156,7 +159,7 @@ func (t Relationships) FollowerDestinations(ctx context.Context) ([]Destination,
 // accepted relationship with the user. The servers of these actors show the user somewhere, too.
 // RelatedDestinations leaves out actors that the user blocks.
 func (t Relationships) RelatedDestinations(ctx context.Context) ([]Destination, error) {
-	return collect[Destination](ctx, t.tx, "list related actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+	return collect[Destination](ctx, t.tx, "list related actors", `SELECT `+destinationColumns+`
 		FROM actors a WHERE a.uri IN (SELECT actor_uri FROM relationships WHERE status = 'accepted')
 		AND a.uri NOT IN (SELECT actor_uri FROM relationships WHERE type = 'follower' AND status = 'accepted' AND relation = '')
 		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.uri AND b.direction = $1) ORDER BY a.uri`, Outbound)
@@ -165,7 +168,7 @@ func (t Relationships) RelatedDestinations(ctx context.Context) ([]Destination, 
 // KnownDestinations returns the destinations of all actors of which the database has a copy
 // with an inbox.
 func (t Relationships) KnownDestinations(ctx context.Context) ([]Destination, error) {
-	return collect[Destination](ctx, t.tx, "list actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+	return collect[Destination](ctx, t.tx, "list actors", `SELECT `+destinationColumns+`
 		FROM actors a WHERE a.inbox <> '' ORDER BY a.uri`)
 }
 

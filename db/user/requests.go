@@ -30,8 +30,8 @@ const keptRequest = 30 * 24 * time.Hour
 
 // Count counts the requests of an actor, those of all actors of a domain, and all requests.
 func (t Requests) Count(ctx context.Context, actor vocab.ID, host string) (RequestCounts, error) {
-	n, err := one[RequestCounts](ctx, t.tx, "count requests", `SELECT EXISTS (SELECT FROM correspondents WHERE actor_uri = $1),
-		count(*) FILTER (WHERE actor_uri = $1), count(*) FILTER (WHERE host = $2), count(*) FROM requests`, actor, host)
+	n, err := one[RequestCounts](ctx, t.tx, "count requests", `SELECT EXISTS (SELECT FROM correspondents WHERE actor_uri = $1) AS accepted,
+		count(*) FILTER (WHERE actor_uri = $1) AS of_actor, count(*) FILTER (WHERE host = $2) AS of_host, count(*) AS all FROM requests`, actor, host)
 	if err != nil {
 		return RequestCounts{}, err
 	}

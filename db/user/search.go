@@ -40,7 +40,7 @@ func (t Search) Bound(ctx context.Context) error {
 // If requests is false, objects that wait among the requests are left out, too.
 func (t Search) FindObjects(ctx context.Context, query string, requests bool, after *Place, n int) ([]Found, error) {
 	p := after.orFirst()
-	found, err := collect[Found](ctx, t.tx, "search objects", `SELECT s.uri, s.published, s.object_id FROM search_index s
+	found, err := collect[Found](ctx, t.tx, "search objects", `SELECT s.uri, s.published, s.object_id AS id FROM search_index s
 		WHERE s.words @@ $1::tsquery AND (s.published, s.object_id) < ($2, $3)
 			AND (EXISTS (SELECT FROM objects o WHERE o.uri = s.uri AND o.deleted_at IS NULL) OR EXISTS (SELECT FROM archived_posts p WHERE p.object_uri = s.uri))
 			AND ($4 OR NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = s.uri AND `+isRequest+`))

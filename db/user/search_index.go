@@ -34,7 +34,7 @@ type Indexed struct {
 	Words string // the text form of a tsvector
 }
 
-const unindexedColumns = `o.id, o.uri, o.published, o.raw, o.readable, o.xmin::text`
+const unindexedColumns = `o.id, o.uri, o.published, o.raw, o.readable, o.xmin::text AS revision`
 
 // FindProgress returns how far the index is complete, or nil if the index was not begun.
 func (t Search) FindProgress(ctx context.Context) (*SearchProgress, error) {
@@ -66,8 +66,8 @@ type Edits struct {
 
 // ListEdits returns the objects that the next n changes after an id updated or deleted.
 func (t Search) ListEdits(ctx context.Context, after uuid.UUID, n int) (Edits, error) {
-	e, err := one[Edits](ctx, t.tx, "look for edits", `SELECT coalesce(array_agg(DISTINCT uri) FILTER (WHERE uri IS NOT NULL), '{}'),
-			coalesce((array_agg(id ORDER BY id DESC))[1], '00000000-0000-0000-0000-000000000000'::uuid), count(*)
+	e, err := one[Edits](ctx, t.tx, "look for edits", `SELECT coalesce(array_agg(DISTINCT uri) FILTER (WHERE uri IS NOT NULL), '{}') AS objects,
+			coalesce((array_agg(id ORDER BY id DESC))[1], '00000000-0000-0000-0000-000000000000'::uuid) AS last, count(*) AS looked
 		FROM (SELECT id, uri FROM (
 				(SELECT id, CASE WHEN type IN ('`+vocab.Update+`', '`+vocab.Delete+`') THEN object_uri END AS uri FROM activities WHERE id > $1 ORDER BY id LIMIT $2)
 				UNION ALL (SELECT changed, uri FROM objects WHERE changed > $1 ORDER BY changed LIMIT $2)) AS changes

@@ -55,8 +55,7 @@ func (t Relationships) ListAll(ctx context.Context, of Ties, after *Place, n int
 	p := after.orFirst()
 	return collect[Relationship](ctx, t.tx, "list all relationships", `SELECT * FROM (
 		SELECT `+relationshipColumns+` FROM relationships
-		UNION ALL SELECT encode(substring(digest FOR 16), 'hex')::uuid, actor_uri, 'block', 'accepted', activity_uri, created_at, '', '' FROM blocks WHERE direction = 'outbound')
-			AS bonds (id, actor_uri, type, status, activity_uri, created_at, direction, host)
+		UNION ALL SELECT encode(substring(digest FOR 16), 'hex')::uuid, actor_uri, 'block', 'accepted', activity_uri, created_at, '', '' FROM blocks WHERE direction = 'outbound') AS bonds
 		WHERE $1 IN ('', type) AND $2 IN ('', status) AND $3 IN ('', direction) AND (created_at, id) < ($4, $5) ORDER BY created_at DESC, id DESC LIMIT $6`,
 		of.Type, of.Status, of.Direction, p.At, p.ID, n)
 }

@@ -20,8 +20,8 @@ type Stream struct {
 	Objects   int // how many are in it
 }
 
-const readStreams = `SELECT s.id, s.name, s.tags, s.uri, s.activity_uri, s.created_at,
-	(SELECT count(*) FROM stream_objects o WHERE o.stream_id = s.id) FROM streams s`
+const readStreams = `SELECT s.id, s.name, s.tags, s.uri, s.activity_uri AS activity, s.created_at,
+	(SELECT count(*) FROM stream_objects o WHERE o.stream_id = s.id) AS objects FROM streams s`
 
 // List returns all streams of the user, by name.
 func (t Streams) List(ctx context.Context) ([]Stream, error) {
@@ -56,7 +56,7 @@ type StreamObject struct {
 	AddedAt  time.Time
 }
 
-const readStreamObjects = `SELECT o.object_uri, o.id, o.activity_uri, o.added_at FROM stream_objects o JOIN streams s ON s.id = o.stream_id WHERE s.uri = $1`
+const readStreamObjects = `SELECT o.object_uri AS object, o.id, o.activity_uri AS activity, o.added_at FROM stream_objects o JOIN streams s ON s.id = o.stream_id WHERE s.uri = $1`
 
 // ListObjects returns up to n objects of a stream after a place, the last added first.
 func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place, n int) ([]StreamObject, error) {

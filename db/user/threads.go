@@ -21,7 +21,7 @@ type HeldObject struct {
 func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Create) }
 
 const (
-	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, ''), c.raw, coalesce(w.waits, false), false`
+	heldColumns = `o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, coalesce(c.actor_uri, '') AS creator, c.raw AS create, coalesce(w.waits, false) AS waits, false AS copied`
 
 	// itsCreate joins the Create of an object o. It also finds out whether o waits among the
 	// requests (see itsRequests). The LIMIT keeps PostgreSQL from comparing all activities
@@ -84,12 +84,12 @@ type Responses struct {
 
 // CountResponses counts the responses to objects. The parameter me is the user's actor.
 func (t Threads) CountResponses(ctx context.Context, me vocab.ID, objects []vocab.ID) (map[vocab.ID]Responses, error) {
-	rows, err := collect[Responses](ctx, t.tx, "count responses", `SELECT u.uri,
+	rows, err := collect[Responses](ctx, t.tx, "count responses", `SELECT u.uri AS object,
 			(SELECT count(*) FROM objects o WHERE o.raw -> 'inReplyTo' ? u.uri
-				AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = o.uri AND `+isRequest+`)),
-			count(*) FILTER (WHERE r.type = '`+vocab.Like+`'), count(*) FILTER (WHERE r.type = '`+vocab.Dislike+`'), count(*) FILTER (WHERE r.type = '`+vocab.Announce+`'),
-			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Like+`'), false), coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Dislike+`'), false),
-			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Announce+`'), false)
+				AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = o.uri AND `+isRequest+`)) AS replies,
+			count(*) FILTER (WHERE r.type = '`+vocab.Like+`') AS likes, count(*) FILTER (WHERE r.type = '`+vocab.Dislike+`') AS dislikes, count(*) FILTER (WHERE r.type = '`+vocab.Announce+`') AS boosts,
+			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Like+`'), false) AS liked, coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Dislike+`'), false) AS disliked,
+			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Announce+`'), false) AS boosted
 		FROM unnest($2::text[]) AS u (uri) LEFT JOIN reactions r ON r.object_uri = u.uri AND r.kind <> '`+Emoji+`' GROUP BY u.uri`, me, texts(objects))
 	counts := make(map[vocab.ID]Responses, len(rows))
 	for _, r := range rows {

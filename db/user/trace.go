@@ -58,17 +58,17 @@ type TracedJob struct {
 
 // Trace returns the Trace of an id. The parameter me is the user's actor.
 func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
-	r.Activities, err = collect[TracedActivity](ctx, t.tx, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri, a.created_at, f.id IS NOT NULL, `+
-		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+`
+	r.Activities, err = collect[TracedActivity](ctx, t.tx, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri AS actor, a.created_at AS stored_at, f.id IS NOT NULL AS in_feed, `+
+		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+` AS names
 		FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri AND f.actor_uri = a.actor_uri WHERE a.uri = $1 OR a.object_uri = $1 ORDER BY a.uri = $1 DESC, a.id DESC LIMIT $3`, id, me, maxTraced)
 	if err != nil {
 		return r, err
 	}
-	if r.Object, err = one[TracedObject](ctx, t.tx, "trace object", `SELECT coalesce(CASE jsonb_typeof(raw -> 'attributedTo') WHEN 'string' THEN raw ->> 'attributedTo' END, ''), created_at, deleted_at
+	if r.Object, err = one[TracedObject](ctx, t.tx, "trace object", `SELECT coalesce(CASE jsonb_typeof(raw -> 'attributedTo') WHEN 'string' THEN raw ->> 'attributedTo' END, '') AS author, created_at AS stored_at, deleted_at
 		FROM objects WHERE uri = $1`, id); err != nil {
 		return r, err
 	}
-	if r.Poison, err = one[TracedPoison](ctx, t.tx, "trace poison", `SELECT created_at, reason FROM poison WHERE uri = $1`, id); err != nil {
+	if r.Poison, err = one[TracedPoison](ctx, t.tx, "trace poison", `SELECT created_at AS at, reason FROM poison WHERE uri = $1`, id); err != nil {
 		return r, err
 	}
 	from, to := keysOf(id)
@@ -92,7 +92,7 @@ func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err er
 func (t Activities) traceActors(ctx context.Context, id vocab.ID, rows string) ([]vocab.ID, error) {
 	type row struct{ Actor vocab.ID }
 	from, to := within(id)
-	found, err := collect[row](ctx, t.tx, "list actors", `SELECT actor_uri FROM `+rows+` AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
+	found, err := collect[row](ctx, t.tx, "list actors", `SELECT actor_uri AS actor FROM `+rows+` AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
 	actors := make([]vocab.ID, len(found))
 	for n, f := range found {
 		actors[n] = f.Actor

@@ -34,7 +34,7 @@ func (t Votes) Add(ctx context.Context, v Vote, once bool, now time.Time) (votes
 // Remove removes all votes of an actor, and returns them sorted by Question.
 func (t Votes) Remove(ctx context.Context, actor vocab.ID) ([]Vote, error) {
 	return collect[Vote](ctx, t.tx, "remove votes", `WITH gone AS (DELETE FROM votes WHERE actor_uri = $1 RETURNING question_uri, actor_uri, option)
-		SELECT * FROM gone ORDER BY question_uri, option`, actor)
+		SELECT question_uri AS question, actor_uri AS actor, option FROM gone ORDER BY question_uri, option`, actor)
 }
 
 // Recount replaces the document of an object that is not deleted by one with new counts. This
