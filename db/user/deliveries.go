@@ -79,6 +79,10 @@ type Delivery struct {
 	Forwarded       bool
 }
 
+// takenColumns are the columns of Delivery. t is the delivery, j its job.
+const takenColumns = `t.id, t.job_id AS job, j.activity_uri AS activity, coalesce(j.object_uri, '') AS object, j.type, j.body, j.signer = 'instance' AS instance,
+	t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at AS created, t.forwarded`
+
 // IdempotencyKey returns a key that is the same at every attempt, and that reveals nothing about
 // other deliveries.
 func (d Delivery) IdempotencyKey() string {
@@ -214,8 +218,7 @@ func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, leas
 			UPDATE deliveries d SET next_at = $3, `+leaseLost+`, lease_owner = $1, updated_at = $2 WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
-		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
-		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
+		SELECT `+takenColumns+` FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
 }
 
 // Release ends the leases of owner, and makes the deliveries that owner had leased due now.
@@ -264,7 +267,7 @@ type OpenDeliveries struct {
 
 // CountOpen counts the pending and the parked deliveries.
 func (t Deliveries) CountOpen(ctx context.Context) ([]OpenDeliveries, error) {
-	return collect[OpenDeliveries](ctx, t.tx, "count deliveries", `SELECT status, count(*), min(created_at) FROM deliveries
+	return collect[OpenDeliveries](ctx, t.tx, "count deliveries", `SELECT status, count(*), min(created_at) AS oldest FROM deliveries
 		WHERE status IN ('pending', 'parked') GROUP BY status`)
 }
 
@@ -295,7 +298,7 @@ func (t Deliveries) listReached(ctx context.Context, condition string, args ...a
 	}
 	rows, err := collect[row](ctx, t.tx, "list inboxes of object", `
 		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE `+condition+` AND signer = 'user')
-		SELECT r.inbox, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
+		SELECT r.inbox AS url, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
 		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, args...)
 	out := make([]Inbox, len(rows))
 	for n, r := range rows {

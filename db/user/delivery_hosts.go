@@ -74,7 +74,7 @@ func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []stri
 	type row struct{ Host string }
 	hosts, domains, patterns := hostPatterns(list)
 	rows, err := collect[row](ctx, t.tx, "list hosts", `
-		SELECT h FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
+		SELECT h AS host FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
 		UNION ALL SELECT domain FROM unnest($3::text[], $4::text[]) AS d (domain, pattern) WHERE EXISTS (
 			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= $1)
 		ORDER BY 1`, now, hosts, domains, patterns)

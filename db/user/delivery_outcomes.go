@@ -101,7 +101,7 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
 			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
 		)
-		SELECT done.id, reached.created_at FROM done LEFT JOIN reached USING (id)`,
+		SELECT done.id AS delivery, reached.created_at AS waited FROM done LEFT JOIN reached USING (id)`,
 		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
 }
 

@@ -79,7 +79,7 @@ type DeliveryJob struct {
 const leased = `d.status = 'pending' AND d.lease_owner IS NOT NULL AND d.next_at > ?`
 
 // jobColumns are the columns of DeliveryJob. j is the job, c its tally.
-const jobColumns = `j.id, j.activity_uri, coalesce(j.object_uri, ''), j.type, c.status, c.total, c.pending, c.delivered, c.failed, c.skipped, j.created_at, j.first_at, j.signer = 'instance'`
+const jobColumns = `j.id, j.activity_uri AS activity, coalesce(j.object_uri, '') AS object, j.type, c.status, c.total, c.pending, c.delivered, c.failed, c.skipped, j.created_at, j.first_at, j.signer = 'instance' AS instance`
 
 // tally counts the deliveries of job j. $1 is the current time.
 var tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN delivered > 0 AND pending + failed > 0 THEN 'partial' WHEN pending > 0 THEN 'pending'
@@ -144,7 +144,7 @@ type SentJob struct {
 func (t Jobs) FindSent(ctx context.Context, activity vocab.ID, now time.Time) (*SentJob, error) {
 	return one[SentJob](ctx, t.tx, "read delivery job", `SELECT j.id, (SELECT count(DISTINCT target) FROM (
 			SELECT unnest(d.targets) AS target FROM deliveries d WHERE d.job_id = j.id AND d.status <> 'skipped'
-			UNION ALL SELECT jsonb_array_elements_text(r -> 'targets') FROM jsonb_array_elements(j.reached) r) reached),
+			UNION ALL SELECT jsonb_array_elements_text(r -> 'targets') FROM jsonb_array_elements(j.reached) r) reached) AS recipients,
 		c.total, c.pending, c.delivered, c.failed, c.skipped
 		FROM delivery_jobs j, `+tally+` WHERE j.activity_uri = $2 AND j.signer = 'user' ORDER BY j.id LIMIT 1`, now, activity)
 }
@@ -216,9 +216,11 @@ func Printable(s string) string {
 }
 
 // deliveryColumns are the columns of DeliveryReport. d is the delivery, $1 the current time.
-var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` + isLeased + ` THEN 'delivering' ELSE d.status END, d.attempts,
-	CASE WHEN d.status = 'pending' AND NOT (` + isLeased + `) THEN d.next_at END, coalesce(d.last_status, 0), coalesce(d.last_headers, ''), d.last_answer, coalesce(d.last_location, ''),
-	coalesce(d.retry_after_s, 0), coalesce(d.last_error, ''), coalesce(d.remote_id, ''), coalesce(d.latency_ms, 0), d.bytes_out, d.bytes_in, d.created_at, d.updated_at`
+var deliveryColumns = `d.id, d.job_id AS job, d.inbox, d.host, d.targets, CASE WHEN ` + isLeased + ` THEN 'delivering' ELSE d.status END AS status, d.attempts,
+	CASE WHEN d.status = 'pending' AND NOT (` + isLeased + `) THEN d.next_at END AS next_at, coalesce(d.last_status, 0) AS last_status,
+	coalesce(d.last_headers, '') AS headers, d.last_answer AS answer, coalesce(d.last_location, '') AS location,
+	coalesce(d.retry_after_s, 0) AS retry_after, coalesce(d.last_error, '') AS error, coalesce(d.remote_id, '') AS remote_id, coalesce(d.latency_ms, 0) AS latency_ms,
+	d.bytes_out, d.bytes_in, d.created_at, d.updated_at`
 
 var isLeased = strings.ReplaceAll(leased, "?", "$1")
 
@@ -227,8 +229,8 @@ var isLeased = strings.ReplaceAll(leased, "?", "$1")
 // succeeded.
 func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `
-		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, '' AS headers, NULL::bytea AS answer,
-			'' AS location, 0 AS wait, '' AS error, '' AS remote, 0 AS latency, 0 AS bytes_out, 0 AS bytes_in, j.created_at, NULL::timestamptz AS updated
+		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next_at, 0 AS last_status, '' AS headers, NULL::bytea AS answer,
+			'' AS location, 0 AS retry_after, '' AS error, '' AS remote_id, 0 AS latency_ms, 0 AS bytes_out, 0 AS bytes_in, j.created_at, NULL::timestamptz AS updated_at
 		FROM delivery_jobs j, ROWS FROM (jsonb_to_recordset(j.reached) AS (inbox text, host text, targets text[])) WITH ORDINALITY AS r (inbox, host, targets, place)
 		WHERE j.id = $2 AND -r.place > $3 ORDER BY 1 LIMIT $4)
 		UNION ALL (SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = $2 AND d.id > $3 ORDER BY d.id LIMIT $4)
@@ -256,7 +258,8 @@ type DeliveryState struct {
 // CountStates counts deliveries by host and state. Deliveries that succeeded long ago are not
 // counted, since they have no row any more.
 func (t Jobs) CountStates(ctx context.Context, now time.Time) ([]DeliveryState, error) {
-	return collect[DeliveryState](ctx, t.tx, "count deliveries", `SELECT host, state, count(*), min(created_at), min(next), coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '')
+	return collect[DeliveryState](ctx, t.tx, "count deliveries", `SELECT host, state AS status, count(*), min(created_at) AS oldest, min(next) AS next_at,
+			coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '') AS error
 		FROM (SELECT d.host, d.created_at, d.last_error, to_char(d.updated_at AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') AS at,
 			CASE WHEN `+isLeased+` THEN 'delivering' ELSE d.status END AS state, CASE WHEN d.status = 'pending' AND NOT (`+isLeased+`) THEN d.next_at END AS next FROM deliveries d) s
 		GROUP BY host, state ORDER BY host, state`, now)

@@ -46,7 +46,7 @@ func lapseDeliveries(ctx context.Context, t *tx, p Pruning, at reached) (did Pru
 		), gone AS (
 			UPDATE deliveries d SET status = 'failed', last_error = $6, updated_at = $7 FROM old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox
 		)
-		SELECT gone.id, j.activity_uri, j.type, gone.inbox FROM gone JOIN delivery_jobs j ON j.id = gone.job_id ORDER BY gone.id`,
+		SELECT gone.id, j.activity_uri AS activity, j.type, gone.inbox FROM gone JOIN delivery_jobs j ON j.id = gone.job_id ORDER BY gone.id`,
 		at.delivery, r.Types, r.Now.Add(-r.Lasting), r.Now.Add(-r.Parked), pruneBatch, lapsed, r.Now)
 	if err != nil {
 		return did, nil, err

@@ -52,7 +52,7 @@ type ChosenHost struct {
 func (t Deliveries) CountChosen(ctx context.Context, c DeliveryChoice, now time.Time) ([]ChosenHost, error) {
 	var q terms
 	c.of(&q, t.types, now)
-	return collect[ChosenHost](ctx, t.tx, "count deliveries", `SELECT d.host, count(*), count(*) FILTER (WHERE d.status = 'parked'), coalesce(max(d.last_error), '')
+	return collect[ChosenHost](ctx, t.tx, "count deliveries", `SELECT d.host, count(*), count(*) FILTER (WHERE d.status = 'parked') AS parked, coalesce(max(d.last_error), '') AS error
 		FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` GROUP BY d.host ORDER BY d.host`, q.args...)
 }
 
@@ -97,8 +97,7 @@ func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset boo
 			UPDATE deliveries d SET `+requeue+`, next_at = $4, lease_owner = $3 FROM due WHERE d.id = due.id
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
-		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
-		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
+		SELECT `+takenColumns+` FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
 }
 
 // Drop skips up to n of the chosen deliveries, the oldest first, and stores the reason in them.

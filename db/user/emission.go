@@ -17,8 +17,8 @@ type EventWindow struct {
 
 // FindWindow returns the window of the user's events.
 func (t Events) FindWindow(ctx context.Context) (EventWindow, error) {
-	w, err := one[EventWindow](ctx, t.tx, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END,
-			coalesce((SELECT min(o.seq) FROM event_outbox o WHERE o.seq IS DISTINCT FROM w.withheld), s.last_value + 1), e.seq, e.created_at
+	w, err := one[EventWindow](ctx, t.tx, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END AS given,
+			coalesce((SELECT min(o.seq) FROM event_outbox o WHERE o.seq IS DISTINCT FROM w.withheld), s.last_value + 1) AS oldest, e.seq AS withheld, e.created_at AS withheld_at
 		FROM event_outbox_seq_seq s LEFT JOIN event_window w ON true LEFT JOIN event_outbox e ON e.seq = w.withheld`)
 	if err != nil {
 		return EventWindow{}, err
@@ -43,7 +43,7 @@ func (t Events) CloseWithheld(ctx context.Context, now time.Time) error {
 		return err
 	}
 	e, err := one[Event](ctx, t.tx, "close withheld events", `DELETE FROM event_outbox WHERE seq = (SELECT withheld FROM event_window) AND created_at <= $1
-		RETURNING seq, type, source, payload, created_at, ms`, now.Add(-withheldFor))
+		RETURNING `+eventColumns, now.Add(-withheldFor))
 	if err != nil || e == nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (t Events) Trim(ctx context.Context, emitted int64, l EventLimits) error {
 		)
 		INSERT INTO event_window (up_to, kept, emitted) SELECT coalesce((SELECT max(seq) FROM event_outbox), 0), n - (SELECT count(*) FROM gone), $2 FROM total
 		ON CONFLICT (one) DO UPDATE SET up_to = excluded.up_to, kept = excluded.kept, emitted = greatest(event_window.emitted, excluded.emitted)
-		RETURNING kept, emitted, pg_table_size('event_outbox')`, int64(l.Keep), emitted)
+		RETURNING kept, emitted, pg_table_size('event_outbox') AS size`, int64(l.Keep), emitted)
 	if err != nil {
 		return err
 	}
 	drop := w.Kept - int64(l.Waiting)
 	if drop <= 0 && w.Size > l.Bytes { // the size of the table may include rows that were dropped
-		size, err := one[struct{ Size int64 }](ctx, t.tx, "measure events", `SELECT coalesce(sum(pg_column_size(e.*)), 0)::bigint FROM event_outbox e`)
+		size, err := one[struct{ Size int64 }](ctx, t.tx, "measure events", `SELECT coalesce(sum(pg_column_size(e.*)), 0)::bigint AS size FROM event_outbox e`)
 		if err != nil {
 			return err
 		}

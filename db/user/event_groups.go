@@ -27,7 +27,7 @@ func (t Events) RaiseGroupMark(ctx context.Context, m GroupMark) error {
 // number up to the parameter "number" has a higher id, and every later event has a higher id. The
 // result is nil if there are no events.
 func (t Events) FindEdge(ctx context.Context, number int64) (*Edge, error) {
-	return one[Edge](ctx, t.tx, "find the edge of events", `(SELECT seq - 1 AS seq, ms FROM event_outbox WHERE seq > $1 ORDER BY event_outbox.seq LIMIT 1)
+	return one[Edge](ctx, t.tx, "find the edge of events", `(SELECT seq - 1 AS seq, ms AS milli FROM event_outbox WHERE seq > $1 ORDER BY event_outbox.seq LIMIT 1)
 		UNION ALL (SELECT seq, ms FROM event_outbox WHERE seq <= $1 ORDER BY seq DESC LIMIT 1) ORDER BY seq DESC LIMIT 1`, number)
 }
 

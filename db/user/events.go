@@ -32,6 +32,8 @@ type Event struct {
 	Milli int64
 }
 
+const eventColumns = `seq, type, source, payload, created_at AS at, ms AS milli`
+
 // Add stores an event when the transaction commits. Transactions that add events commit one after
 // another, in the order of the numbers of these events. So a reader that continues after the last
 // number that it has seen misses no event.
@@ -64,17 +66,17 @@ var escapedNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, `\ufffd`)
 
 // List returns up to n events after a sequence number, the oldest first.
 func (t Events) List(ctx context.Context, after int64, n int) ([]Event, error) {
-	return collect[Event](ctx, t.tx, "read events", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
+	return collect[Event](ctx, t.tx, "read events", `SELECT `+eventColumns+` FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
 }
 
 // FindBefore returns the last event before a time, nil when there is none.
 func (t Events) FindBefore(ctx context.Context, at time.Time) (*Event, error) {
-	return one[Event](ctx, t.tx, "find the event before a time", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE created_at < $1 ORDER BY seq DESC LIMIT 1`, at)
+	return one[Event](ctx, t.tx, "find the event before a time", `SELECT `+eventColumns+` FROM event_outbox WHERE created_at < $1 ORDER BY seq DESC LIMIT 1`, at)
 }
 
 // Find returns the stored event whose payload has this eventId, nil when there is none.
 func (t Events) Find(ctx context.Context, id uuid.UUID) (*Event, error) {
-	return one[Event](ctx, t.tx, "find an event by its id", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox
+	return one[Event](ctx, t.tx, "find an event by its id", `SELECT `+eventColumns+` FROM event_outbox
 		WHERE payload ->> 'eventId' = $1 ORDER BY seq DESC LIMIT 1`, id.String())
 }
 

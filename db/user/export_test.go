@@ -30,8 +30,8 @@ func AwaitLock(ctx context.Context, t *Tx, query string) error {
 
 // Count counts the deliveries of a job by state.
 func (t Jobs) Count(ctx context.Context, job uuid.UUID) (JobCounts, error) {
-	c, err := one[JobCounts](ctx, t.tx, "count deliveries", `SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'delivered'),
-		count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'skipped') FROM deliveries WHERE job_id = $1`, job)
+	c, err := one[JobCounts](ctx, t.tx, "count deliveries", `SELECT count(*) AS total, count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'delivered') AS delivered,
+		count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'skipped') AS skipped FROM deliveries WHERE job_id = $1`, job)
 	if err != nil {
 		return JobCounts{}, err
 	}

@@ -190,7 +190,7 @@ func (t *tx) queueEvents(b *pgx.Batch) {
 	b.Queue(`INSERT INTO event_outbox (type, source, payload, created_at, ms)
 		SELECT type, source, payload::jsonb, created_at, greatest(`+lastMilli+`, milli)
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::bigint[]) WITH ORDINALITY AS e (type, source, payload, created_at, milli, n) ORDER BY n
-		RETURNING seq, ms`, types, sources, payloads, at, milli).Query(t.numberEvents)
+		RETURNING seq, ms AS milli`, types, sources, payloads, at, milli).Query(t.numberEvents)
 }
 
 // numberEvents reads the numbers and milliseconds that the events were assigned.
@@ -231,7 +231,7 @@ func (t *tx) queueWithheld(b *pgx.Batch) {
 			INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
 			ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld
 		)
-		SELECT * FROM added`, int64(n), e.Type, e.Source, string(e.Payload), e.At, e.At.UnixMilli()).
+		SELECT `+eventColumns+` FROM added`, int64(n), e.Type, e.Source, string(e.Payload), e.At, e.At.UnixMilli()).
 		Query(func(rows pgx.Rows) error {
 			added, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
 			t.numbered = append(t.numbered, added...)
