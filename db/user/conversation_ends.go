@@ -54,7 +54,7 @@ func (t Conversations) nameSuccessors(ctx context.Context, closed []vocab.ID, no
 		ID              uuid.UUID
 		URI, Next, Host vocab.ID
 	}
-	next, err := collect[row](ctx, t.tx, "look for successors", `SELECT DISTINCT ON (c.id) c.id, c.uri, n.uri, n.host_uri FROM conversations c JOIN conversations n ON n.predecessor_uri = c.uri
+	next, err := collect[row](ctx, t.tx, "look for successors", `SELECT DISTINCT ON (c.id) c.id, c.uri, n.uri AS next, n.host_uri AS host FROM conversations c JOIN conversations n ON n.predecessor_uri = c.uri
 		WHERE c.uri = ANY($1::text[]) AND c.successor_uri IS NULL ORDER BY c.id, n.created_at, n.id`, texts(closed))
 	for _, n := range next {
 		if err != nil {

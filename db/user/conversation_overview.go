@@ -34,10 +34,10 @@ type ConversationDetails struct {
 }
 
 const (
-	overviewColumns = `c.id, c.mode, coalesce(m.status, j.status, ''), coalesce(m.epoch, j.epoch, 0),
-		(SELECT count(*) FROM conversation_members p WHERE p.conversation_id = c.id AND p.left_seq IS NULL), c.host_uri, coalesce(m.updated_at, j.updated_at, c.created_at) AS active_at`
-	detailColumns = overviewColumns + `, c.uri, coalesce(c.group_id, ''), coalesce(m.generation, j.generation, 0), coalesce(m.term, 0),
-		coalesce(m.last_seq, j.last_seq, 0), coalesce(m.reset_group_id, j.reset_group_id, '')`
+	overviewColumns = `c.id, c.mode, coalesce(m.status, j.status, '') AS status, coalesce(m.epoch, j.epoch, 0) AS epoch,
+		(SELECT count(*) FROM conversation_members p WHERE p.conversation_id = c.id AND p.left_seq IS NULL) AS members, c.host_uri AS host, coalesce(m.updated_at, j.updated_at, c.created_at) AS active_at`
+	detailColumns = overviewColumns + `, c.uri, coalesce(c.group_id, '') AS group_id, coalesce(m.generation, j.generation, 0) AS generation, coalesce(m.term, 0) AS term,
+		coalesce(m.last_seq, j.last_seq, 0) AS last_seq, coalesce(m.reset_group_id, j.reset_group_id, '') AS reset`
 	fromOverviews = ` FROM conversations c LEFT JOIN mls_conversations m USING (id) LEFT JOIN mls_joined j USING (id)`
 )
 
@@ -73,8 +73,8 @@ type LogCounts struct {
 // FindCounts counts the messages and the unconfirmed Welcomes of a conversation. If the user does
 // not host the conversation, it counts those messages that arrived here and have a number.
 func (t Conversations) FindCounts(ctx context.Context, id uuid.UUID) (*ConversationCounts, error) {
-	return one[ConversationCounts](ctx, t.tx, "count messages", `SELECT count(*) FILTER (WHERE kind = 'commit'), count(*) FILTER (WHERE kind = 'proposal'), count(*) FILTER (WHERE kind = 'application'),
-		(SELECT count(*) FROM mls_welcomes WHERE conversation_id = $1 AND state IN ('available', 'in_flight'))
+	return one[ConversationCounts](ctx, t.tx, "count messages", `SELECT count(*) FILTER (WHERE kind = 'commit') AS commits, count(*) FILTER (WHERE kind = 'proposal') AS proposals, count(*) FILTER (WHERE kind = 'application') AS applications,
+		(SELECT count(*) FROM mls_welcomes WHERE conversation_id = $1 AND state IN ('available', 'in_flight')) AS welcomes
 		FROM (SELECT kind FROM mls_log WHERE conversation_id = $1
 			UNION ALL SELECT i.kind FROM mls_inbox i JOIN mls_joined j ON j.id = i.conversation_id WHERE j.id = $1 AND i.seq IS NOT NULL) AS logged`, id)
 }

@@ -37,7 +37,7 @@ func (t Pairs) AddNote(ctx context.Context, n PairNote) (*Conversation, bool, er
 			SELECT id, m.actor, m.role, 0 FROM pair, (VALUES ($3, 'admin'), ($4, 'member')) AS m (actor, role) WHERE id = $1),
 		entry AS (INSERT INTO conversation_entries (conversation_id, n, seq, kind, object_uri, own, at)
 			SELECT id, entries, `+lastSeqOf("pair.id")+`, 'note', $6, $7, $5 FROM pair WHERE $6 <> '' ON CONFLICT (conversation_id, object_uri) DO NOTHING)
-		SELECT id = $1, id FROM pair`, id, n.User+"/conversations/"+vocab.ID(id.String()), n.User, n.Partner, n.At, n.Object, n.Own)
+		SELECT id = $1 AS made, id FROM pair`, id, n.User+"/conversations/"+vocab.ID(id.String()), n.User, n.Partner, n.At, n.Object, n.Own)
 	if err != nil {
 		return nil, false, err
 	}

@@ -82,7 +82,7 @@ const unreadOf = `(SELECT count(*) FROM conversation_entries e JOIN objects o ON
 // List returns up to n conversations after a place, the newest first.
 func (t Conversations) List(ctx context.Context, user vocab.ID, after *Place, n int) ([]ListedConversation, error) {
 	p := after.orFirst()
-	return collect[ListedConversation](ctx, t.tx, "list conversations", `SELECT `+conversationColumns+`, `+unreadOf+` FROM conversations c
+	return collect[ListedConversation](ctx, t.tx, "list conversations", `SELECT `+conversationColumns+`, `+unreadOf+` AS unread FROM conversations c
 		WHERE (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4`, user, p.At, uuid.UUID(p.ID), n)
 }
 

@@ -34,8 +34,8 @@ type Conversation struct {
 	Successor   vocab.ID   // the URI of the conversation that continues it
 }
 
-const conversationColumns = `id, uri, mode, host_uri, coalesce(group_id, ''), last_read_seq, created_at,
-	coalesce(partner_uri, ''), read_entry, upgraded_at, closed_at, coalesce(predecessor_uri, ''), coalesce(successor_uri, '')`
+const conversationColumns = `id, uri, mode, host_uri AS host, coalesce(group_id, '') AS group_id, last_read_seq AS read_seq, created_at,
+	coalesce(partner_uri, '') AS partner, read_entry, upgraded_at, closed_at, coalesce(predecessor_uri, '') AS predecessor, coalesce(successor_uri, '') AS successor`
 
 // Add stores a conversation that the user takes part in.
 func (t Conversations) Add(ctx context.Context, c Conversation) error {
@@ -93,7 +93,7 @@ type ConversationMember struct {
 // IsIn reports whether the actor is a member now.
 func (m *ConversationMember) IsIn() bool { return m != nil && m.LeftSeq == nil }
 
-const memberColumns = `actor_uri, role, joined_seq, left_seq, leaving, rejoined_at, lightweb`
+const memberColumns = `actor_uri AS actor, role, joined_seq, left_seq, leaving, rejoined_at, lightweb`
 
 // FindMember returns an actor's membership of a conversation, or nil if the actor never was a
 // member.

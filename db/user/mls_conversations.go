@@ -38,8 +38,8 @@ type HostedConversation struct {
 	Mixed        bool     // the MLS group has members that support only the SWICG draft
 }
 
-const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, ''), m.former_groups, coalesce(m.reset_group_id, ''),
-	c.mode, coalesce(c.partner_uri, ''), coalesce(c.predecessor_uri, ''), m.mixed`
+const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.last_hash, coalesce(m.group_info, '') AS group_info, m.former_groups, coalesce(m.reset_group_id, '') AS reset_group_id,
+	c.mode, coalesce(c.partner_uri, '') AS partner, coalesce(c.predecessor_uri, '') AS predecessor, m.mixed`
 
 // Add makes the user the host of the conversation c, which begins with c.Epoch and c.GroupInfo.
 func (t Hosted) Add(ctx context.Context, c HostedConversation, now time.Time) error {
@@ -177,7 +177,7 @@ type LogEntry struct {
 	At         time.Time
 }
 
-const logColumns = `seq, generation, epoch, kind, sender_uri, content, content_hash, created_at`
+const logColumns = `seq, generation, epoch, kind, sender_uri AS sender, content, content_hash AS hash, created_at AS at`
 
 // AddEntries appends messages to the log of a conversation, under the numbers that CountMessages
 // assigns.
@@ -204,7 +204,7 @@ type LoggedMessage struct {
 
 // FindMessages returns the messages of a conversation whose contents have these hashes.
 func (t Hosted) FindMessages(ctx context.Context, id uuid.UUID, hashes [][]byte) ([]LoggedMessage, error) {
-	return collect[LoggedMessage](ctx, t.tx, "look for messages", `SELECT seq, epoch, kind, sender_uri, content_hash FROM mls_log WHERE conversation_id = $1 AND content_hash = ANY($2)`, id, hashes)
+	return collect[LoggedMessage](ctx, t.tx, "look for messages", `SELECT seq, epoch, kind, sender_uri AS sender, content_hash AS hash FROM mls_log WHERE conversation_id = $1 AND content_hash = ANY($2)`, id, hashes)
 }
 
 // ListLog returns up to n messages of a conversation after a number, the oldest first. It stops

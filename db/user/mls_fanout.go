@@ -29,7 +29,7 @@ func (t Hosted) ListAddressees(ctx context.Context, id uuid.UUID, left int64) ([
 }
 
 const listAddressees = `SELECT ` + memberColumns + `,
-		EXISTS (SELECT FROM blocks b WHERE b.actor_uri = m.actor_uri AND b.direction = 'outbound'), coalesce(a.inbox, ''), coalesce(a.shared_inbox, '')
+		EXISTS (SELECT FROM blocks b WHERE b.actor_uri = m.actor_uri AND b.direction = 'outbound') AS blocked, coalesce(a.inbox, '') AS inbox, coalesce(a.shared_inbox, '') AS shared_inbox
 	FROM conversation_members m LEFT JOIN actors a ON a.uri = m.actor_uri
 	WHERE m.conversation_id = $1 AND (m.left_seq IS NULL OR m.left_seq = $2) ORDER BY m.joined_seq, m.actor_uri`
 

@@ -37,5 +37,5 @@ func (t Joined) HoldActivities(ctx context.Context, id uuid.UUID, hash []byte, a
 // TakeHeld removes the activities that waited for a message, and returns them in their order.
 func (t Joined) TakeHeld(ctx context.Context, id uuid.UUID, hash []byte) ([]HeldActivity, error) {
 	return collect[HeldActivity](ctx, t.tx, "take held activities", `WITH taken AS (DELETE FROM mls_held WHERE conversation_id = $1 AND content_hash = $2 RETURNING *)
-		SELECT activity_uri, body, recipients, inboxes FROM taken ORDER BY place`, id, hash)
+		SELECT activity_uri AS activity, body, recipients, inboxes FROM taken ORDER BY place`, id, hash)
 }

@@ -38,7 +38,8 @@ type InboxEntry struct {
 	At           time.Time
 }
 
-const inboxColumns = `arrival, conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at`
+const inboxColumns = `arrival, conversation_id AS conversation, group_id AS group, seq, generation, epoch, kind, sender_uri AS sender, object_uri AS object,
+	content, content_hash AS hash, receipt, blocked, activity, content_at, received_at AS at`
 
 const messagesLock = "mls inbox"
 
@@ -143,14 +144,14 @@ type Waiting struct {
 // CountUnplaced returns how many messages and Welcomes of each sender belong to no known
 // conversation yet.
 func (t Messages) CountUnplaced(ctx context.Context) ([]Waiting, error) {
-	return collect[Waiting](ctx, t.tx, "count messages of unknown groups", `SELECT sender_uri, count(*) FROM
+	return collect[Waiting](ctx, t.tx, "count messages of unknown groups", `SELECT sender_uri AS actor, count(*) AS n FROM
 		(SELECT sender_uri FROM mls_inbox WHERE conversation_id IS NULL UNION ALL SELECT sender_uri FROM mls_welcomes WHERE conversation_id IS NULL) AS w GROUP BY sender_uri`)
 }
 
 // CountOutside returns how many messages of a conversation came from each sender that has never
 // been a member of it.
 func (t Messages) CountOutside(ctx context.Context, id uuid.UUID) ([]Waiting, error) {
-	return collect[Waiting](ctx, t.tx, "count messages of outsiders", `SELECT sender_uri, count(*) FROM mls_inbox WHERE conversation_id = $1
+	return collect[Waiting](ctx, t.tx, "count messages of outsiders", `SELECT sender_uri AS actor, count(*) AS n FROM mls_inbox WHERE conversation_id = $1
 		AND sender_uri NOT IN (SELECT actor_uri FROM conversation_members WHERE conversation_id = $1) GROUP BY sender_uri`, id)
 }
 
@@ -186,7 +187,8 @@ type JoinedConversation struct {
 // different things.
 const StatusFrozen = "frozen"
 
-const joinedQuery = `SELECT j.id, c.uri, c.host_uri, c.group_id, j.generation, j.epoch, j.last_seq, j.whole_seq, j.roster_seq, j.status, coalesce(j.reset_group_id, ''), j.former_groups, c.confirmed, c.last_read_seq, j.mixed
+const joinedQuery = `SELECT j.id, c.uri, c.host_uri AS host, c.group_id, j.generation, j.epoch, j.last_seq, j.whole_seq, j.roster_seq, j.status, coalesce(j.reset_group_id, '') AS reset_group_id,
+		j.former_groups, c.confirmed, c.last_read_seq AS read_seq, j.mixed
 	FROM mls_joined j JOIN conversations c USING (id) WHERE `
 
 // Find returns a conversation that the user has joined, nil when there is none.
@@ -266,7 +268,7 @@ func (t Joined) Confirm(ctx context.Context, id uuid.UUID) error {
 // joined and whose Welcome still waits. The inviting actor is the host, or the sender of the
 // Welcome if there is no host.
 func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
-	return collect[Waiting](ctx, t.tx, "count invitations", `SELECT coalesce(nullif(c.host_uri, ''), w.sender_uri), count(*) FROM mls_joined j JOIN conversations c USING (id)
+	return collect[Waiting](ctx, t.tx, "count invitations", `SELECT coalesce(nullif(c.host_uri, ''), w.sender_uri) AS actor, count(*) AS n FROM mls_joined j JOIN conversations c USING (id)
 		CROSS JOIN LATERAL (SELECT sender_uri FROM mls_welcomes WHERE conversation_id = j.id AND state IN ('available', 'in_flight') LIMIT 1) AS w
 		WHERE NOT c.confirmed GROUP BY 1`)
 }

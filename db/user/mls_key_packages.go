@@ -25,7 +25,7 @@ type KeyPackage struct {
 // PackageAvailable is the state of a package that may be claimed, or shown.
 const PackageAvailable = "available"
 
-const keyPackageColumns = `id, ref, device_id, suite, content, last_resort, not_after, state, created_at`
+const keyPackageColumns = `id, ref, device_id AS device, suite, content, last_resort, not_after, state, created_at`
 
 // usable holds for a package that may be handed out at the time $1. It must be valid for
 // another day, since the claimer needs time to use it.
@@ -108,7 +108,7 @@ type Claims struct {
 // CountClaims returns how many one-time packages each actor has claimed since a time. Packages that
 // a restore marked as claimed have no claimer.
 func (t KeyPackages) CountClaims(ctx context.Context, since time.Time) ([]Claims, error) {
-	return collect[Claims](ctx, t.tx, "count claims", `SELECT claimed_by, count(*) FROM mls_key_packages WHERE claimed_at > $1 AND state = 'claimed' AND claimed_by <> '' GROUP BY claimed_by`, since)
+	return collect[Claims](ctx, t.tx, "count claims", `SELECT claimed_by AS actor, count(*) FROM mls_key_packages WHERE claimed_at > $1 AND state = 'claimed' AND claimed_by <> '' GROUP BY claimed_by`, since)
 }
 
 // Revoke revokes a package and invalidates its unconfirmed Welcomes. It reports whether there
@@ -136,9 +136,11 @@ type PackageStats struct {
 
 // CountStats counts the packages of the user.
 func (t KeyPackages) CountStats(ctx context.Context, now time.Time) (*PackageStats, error) {
-	return one[PackageStats](ctx, t.tx, "count key packages", `SELECT count(*) FILTER (WHERE `+usable+`), count(*) FILTER (WHERE `+usable+` AND NOT last_resort), count(*) FILTER (WHERE `+usable+` AND last_resort),
-		count(*) FILTER (WHERE state = 'claimed'), count(*) FILTER (WHERE state = 'available' AND not_after <= $1::timestamptz + interval '1 day'), count(*) FILTER (WHERE state = 'revoked'),
-		count(DISTINCT device_id) FILTER (WHERE `+usable+`), coalesce(bool_or(told_low), false) FROM mls_key_packages`, now)
+	return one[PackageStats](ctx, t.tx, "count key packages", `SELECT count(*) FILTER (WHERE `+usable+`) AS available,
+		count(*) FILTER (WHERE `+usable+` AND NOT last_resort) AS one_time, count(*) FILTER (WHERE `+usable+` AND last_resort) AS last_resort,
+		count(*) FILTER (WHERE state = 'claimed') AS claimed, count(*) FILTER (WHERE state = 'available' AND not_after <= $1::timestamptz + interval '1 day') AS expired,
+		count(*) FILTER (WHERE state = 'revoked') AS revoked,
+		count(DISTINCT device_id) FILTER (WHERE `+usable+`) AS devices, coalesce(bool_or(told_low), false) AS told FROM mls_key_packages`, now)
 }
 
 // NoteLow stores whether the user was told that few packages are left. The parameter low is false

@@ -121,7 +121,7 @@ func pruneTable(table, place, at, needed string) string {
 			FROM batch WINDOW newer AS (PARTITION BY conversation_id ORDER BY generation DESC, epoch DESC, place DESC)),
 		gone AS (DELETE FROM ` + table + ` USING counted c WHERE ` + table + `.conversation_id = c.conversation_id AND ` + table + `.` + place + ` = c.place
 			AND c.at < $7 AND NOT (c.needed AND c.n <= ` + number(keptCommits) + ` AND c.total <= ` + number(keptCommitBytes) + `) RETURNING 1)
-		SELECT conversation_id, generation, epoch, place, n, total, (SELECT count(*) FROM batch), (SELECT count(*) FROM gone)
+		SELECT conversation_id AS conversation, generation, epoch, place, n AS needed, total AS bytes, (SELECT count(*) FROM batch) AS read, (SELECT count(*) FROM gone) AS gone
 			FROM counted ORDER BY conversation_id, generation, epoch, place LIMIT 1`
 }
 

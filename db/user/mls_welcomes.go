@@ -78,8 +78,9 @@ func (t Welcomes) FindFor(ctx context.Context, id uuid.UUID, recipient vocab.ID)
 	return one[Welcome](ctx, t.tx, "read welcome", `SELECT `+welcomeColumns+` FROM mls_welcomes w WHERE id = $1 AND recipient_uri = $2`, id, recipient)
 }
 
-const welcomeColumns = `w.id, coalesce(w.conversation_id, '00000000-0000-0000-0000-000000000000'), coalesce((SELECT uri FROM conversations c WHERE c.id = w.conversation_id), ''),
-	w.recipient_uri, w.key_package_ref, w.content, w.created_at, w.sender_uri, w.object_uri, w.state`
+const welcomeColumns = `w.id, coalesce(w.conversation_id, '00000000-0000-0000-0000-000000000000') AS conversation,
+	coalesce((SELECT uri FROM conversations c WHERE c.id = w.conversation_id), '') AS uri,
+	w.recipient_uri AS recipient, w.key_package_ref AS key_package, w.content, w.created_at, w.sender_uri AS sender, w.object_uri AS object, w.state`
 
 // IsWelcomed reports whether a Welcome of the conversation was stored for any of these key
 // packages.
