@@ -229,16 +229,16 @@ func (t *tx) lock(ctx context.Context, thing string) error {
 	return err
 }
 
-// collect returns the rows of a query as structs, whose fields are set by position.
+// collect returns the rows of a query as structs. Each column sets the field of its name.
 func collect[T any](ctx context.Context, t *tx, attempt, query string, args ...any) (out []T, err error) {
 	err = t.query(ctx, attempt, into(&out), query, args...)
 	return out, err
 }
 
-// into returns a function that reads rows as structs, whose fields are set by position.
+// into returns a function that reads rows as structs, as collect does.
 func into[T any](out *[]T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
-		*out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		*out, err = pgx.CollectRows(rows, pgx.RowToStructByName[T])
 		return err
 	}
 }
@@ -247,7 +247,7 @@ func into[T any](out *[]T) func(pgx.Rows) error {
 // not change *out.
 func firstInto[T any](out **T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
 		if len(all) > 0 {
 			*out = &all[0]
 		}
@@ -260,7 +260,7 @@ func firstInto[T any](out **T) func(pgx.Rows) error {
 func upTo[T any](bytes int, size func(T) int, out *[]T) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for all := 0; (all <= bytes || len(*out) < 2) && rows.Next(); {
-			row, err := pgx.RowToStructByPos[T](rows)
+			row, err := pgx.RowToStructByName[T](rows)
 			if err != nil {
 				return err
 			}

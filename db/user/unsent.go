@@ -196,7 +196,7 @@ func (t *tx) queueEvents(b *pgx.Batch) {
 // numberEvents reads the numbers and milliseconds that the events were assigned.
 func (t *tx) numberEvents(rows pgx.Rows) error {
 	type number struct{ Seq, Milli int64 }
-	given, err := pgx.CollectRows(rows, pgx.RowToStructByPos[number])
+	given, err := pgx.CollectRows(rows, pgx.RowToStructByName[number])
 	slices.SortFunc(given, func(a, b number) int { return cmp.Compare(a.Seq, b.Seq) })
 	for n, g := range given {
 		e := t.unsent.events[n]
@@ -233,7 +233,7 @@ func (t *tx) queueWithheld(b *pgx.Batch) {
 		)
 		SELECT `+eventColumns+` FROM added`, int64(n), e.Type, e.Source, string(e.Payload), e.At, e.At.UnixMilli()).
 		Query(func(rows pgx.Rows) error {
-			added, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
+			added, err := pgx.CollectRows(rows, pgx.RowToStructByName[Event])
 			t.numbered = append(t.numbered, added...)
 			return err
 		})
