@@ -25,9 +25,9 @@ func (r *Restoration) keepBlocks(ctx context.Context, from, to *pgx.Conn) error 
 
 // blocksOf reads the blocks of a user's database.
 func blocksOf(ctx context.Context, conn *pgx.Conn) ([]user.DatedBlock, error) {
-	rows, err := conn.Query(ctx, `SELECT actor_uri, direction, activity_uri, created_at FROM blocks ORDER BY created_at, digest`)
+	rows, err := conn.Query(ctx, `SELECT actor_uri AS actor, direction, activity_uri AS activity, created_at AS at FROM blocks ORDER BY created_at, digest`)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[user.DatedBlock])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[user.DatedBlock])
 }

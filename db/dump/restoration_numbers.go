@@ -115,10 +115,10 @@ type reached struct {
 func (s Sequence) quoted() string { return pgx.Identifier{"public", s.Name}.Sanitize() }
 
 func sequencesOf(ctx context.Context, conn *pgx.Conn) ([]Sequence, error) {
-	rows, err := conn.Query(ctx, `SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences
+	rows, err := conn.Query(ctx, `SELECT sequencename AS name, coalesce(last_value, 0) AS last FROM pg_sequences
 		WHERE schemaname = 'public' AND data_type = 'bigint'::regtype ORDER BY sequencename`)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Sequence])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Sequence])
 }

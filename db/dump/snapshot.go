@@ -133,13 +133,13 @@ func shapeOf(ctx context.Context, conn *pgx.Conn) (s Shape, err error) {
 		return s, err
 	}
 	s.SchemaVersion = version.Whole()
-	rows, err := conn.Query(ctx, `SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum), ''
+	rows, err := conn.Query(ctx, `SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns, '' AS owner
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relpersistence = 'p' AND c.relname NOT IN ('schema_migrations', 'serving') GROUP BY c.relname ORDER BY c.relname`)
 	if err != nil {
 		return s, err
 	}
-	if s.Tables, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Table]); err != nil {
+	if s.Tables, err = pgx.CollectRows(rows, pgx.RowToStructByName[Table]); err != nil {
 		return s, err
 	}
 	references, err := referencesOf(ctx, conn)
@@ -157,14 +157,14 @@ func shapeOf(ctx context.Context, conn *pgx.Conn) (s Shape, err error) {
 type reference struct{ From, Column, To string }
 
 func referencesOf(ctx context.Context, conn *pgx.Conn) ([]reference, error) {
-	rows, err := conn.Query(ctx, `SELECT f.relname, a.attname, t.relname FROM pg_constraint k
+	rows, err := conn.Query(ctx, `SELECT f.relname AS from, a.attname AS column, t.relname AS to FROM pg_constraint k
 		JOIN pg_class f ON f.oid = k.conrelid JOIN pg_class t ON t.oid = k.confrelid
 		JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
 		WHERE k.contype = 'f' AND f.relnamespace = 'public'::regnamespace AND k.conrelid <> k.confrelid`)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[reference])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[reference])
 }
 
 // inOrder puts each table behind the tables to which it refers, and sets its Owner. Rows belong to

@@ -244,7 +244,7 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", table, err)
 		}
-		page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		page, err := pgx.CollectRows(rows, pgx.RowToStructByName[row])
 		if err != nil || len(page) == 0 {
 			return err
 		}
