@@ -136,9 +136,9 @@ func (t Activities) Latest(ctx context.Context, kind string, actor, object vocab
 // activities of that actor. If requests is false, activities that wait among the Requests do not
 // count.
 func (t Activities) ListObjects(ctx context.Context, uri vocab.ID, types []string, by vocab.ID, requests bool) (objects []vocab.ID, err error) {
-	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = $1 AND a.type = ANY($2)
-		AND a.object_uri IS NOT NULL AND ($3 = '' OR a.actor_uri = $3) AND ($4 OR NOT `+isRequest+`)
-		AND NOT EXISTS (SELECT FROM objects WHERE uri = $1) LIMIT 2`, uri, types, by, requests)
+	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = @uri AND a.type = ANY(@types)
+		AND a.object_uri IS NOT NULL AND (@by = '' OR a.actor_uri = @by) AND (@requests OR NOT `+isRequest+`)
+		AND NOT EXISTS (SELECT FROM objects WHERE uri = @uri) LIMIT 2`, named{"uri": uri, "types": types, "by": by, "requests": requests})
 	return objects, err
 }
 
@@ -189,19 +189,19 @@ var removeWords = `DELETE FROM objects o USING activities a WHERE a.uri = $1 AND
 func (t Activities) List(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
 	p := after.orFirst()
 	return collect[Activity](ctx, t.tx, "list activities", `SELECT `+activityColumns+` FROM activities
-		WHERE direction = $1 AND (published, id) < ($4, $5) AND `+addressesAny+` AND `+aboutLiving+`
-		ORDER BY published DESC, id DESC LIMIT $6`, direction, formsOf(to), t.types.ShowObject, p.At, p.ID, n)
+		WHERE direction = @direction AND (published, id) < (@at, @id) AND `+addressesAny+` AND `+aboutLiving+`
+		ORDER BY published DESC, id DESC LIMIT @n`, named{"direction": direction, "to": formsOf(to), "gone": t.types.ShowObject, "at": p.At, "id": p.ID, "n": n})
 }
 
 // Count counts the activities that List returns.
 func (t Activities) Count(ctx context.Context, direction string, to []vocab.ID) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM activities
-		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, formsOf(to), t.types.ShowObject)
+		WHERE direction = @direction AND `+addressesAny+` AND `+aboutLiving, named{"direction": direction, "to": formsOf(to), "gone": t.types.ShowObject})
 }
 
-// aboutLiving is false for a row whose activity has one of the types $3 and whose object was
-// deleted since.
-const aboutLiving = `(type <> ALL($3)
+// aboutLiving is false for a row whose activity has one of the types @gone and whose object
+// was deleted since.
+const aboutLiving = `(type <> ALL(@gone)
 	OR NOT EXISTS (SELECT FROM objects o WHERE o.uri = activities.object_uri AND o.deleted_at IS NOT NULL))`
 
 func (t *tx) count(ctx context.Context, query string, args ...any) (n int, err error) {

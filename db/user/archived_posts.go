@@ -32,9 +32,11 @@ func (t Posts) AddArchived(ctx context.Context, all []ArchivedPost) (added int, 
 	}
 	n, err := t.exec(ctx, "store archived posts", `INSERT INTO archived_posts (id, activity_uri, object_uri, actor_uri, published, activity, object, readable)
 		SELECT id, activity_uri, object_uri, actor_uri, published, activity::jsonb, object::jsonb, readable::jsonb
-		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[])
+		FROM unnest(@ids::uuid[], @activities::text[], @objects::text[], @actors::text[], @published::timestamptz[], @activity_docs::text[], @object_docs::text[], @readables::text[])
 			AS p (id, activity_uri, object_uri, actor_uri, published, activity, object, readable)
-		ON CONFLICT (object_uri) DO NOTHING`, ids, activities, objects, actors, published, activityDocs, objectDocs, readables)
+		ON CONFLICT (object_uri) DO NOTHING`,
+		named{"ids": ids, "activities": activities, "objects": objects, "actors": actors, "published": published, "activity_docs": activityDocs,
+			"object_docs": objectDocs, "readables": readables})
 	if err != nil {
 		return 0, err
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // hourAgo and dayAgo are times. An attempt counts for the hourly limit if it is later than
-// hourAgo, and for the daily limit if it is later than dayAgo. $2 is the current time. Attempts
+// hourAgo, and for the daily limit if it is later than dayAgo. @now is the current time. Attempts
 // are stored by the minute, and a minute counts until all of it is older than the hour or day.
 const (
-	hourAgo = `$2::timestamptz - interval '1 hour 1 minute'`
-	dayAgo  = `$2::timestamptz - interval '24 hours 1 minute'`
+	hourAgo = `@now::timestamptz - interval '1 hour 1 minute'`
+	dayAgo  = `@now::timestamptz - interval '24 hours 1 minute'`
 )
 
 // Attempts has the numbers of actions that a token has tried in the last hour and in the last
@@ -26,8 +26,8 @@ type Attempts struct {
 // CountAttempt counts them.
 func (t Audits) FindAttempts(ctx context.Context, token uuid.UUID, now time.Time) (a Attempts, err error) {
 	err = t.row(ctx, "read attempts", `SELECT coalesce(sum(times) FILTER (WHERE minute > `+hourAgo+`), 0), coalesce(sum(times), 0),
-		coalesce(min(minute) FILTER (WHERE minute > `+hourAgo+`), $2), coalesce(min(minute), $2)
-		FROM attempts WHERE token_id = $1 AND minute > `+dayAgo, []any{token, now}, &a.Hour, &a.Day, &a.HourSince, &a.DaySince)
+		coalesce(min(minute) FILTER (WHERE minute > `+hourAgo+`), @now), coalesce(min(minute), @now)
+		FROM attempts WHERE token_id = @token AND minute > `+dayAgo, []any{named{"token": token, "now": now}}, &a.Hour, &a.Day, &a.HourSince, &a.DaySince)
 	return a, err
 }
 
@@ -38,10 +38,10 @@ func (t Audits) CountAttempt(ctx context.Context, token uuid.UUID, now time.Time
 	if err := t.lock(ctx, "attempts "+token.String()); err != nil {
 		return false, err
 	}
-	n, err := t.execBeside(ctx, "count attempt", `WITH old AS (DELETE FROM attempts WHERE token_id = $1 AND minute <= `+dayAgo+`),
+	n, err := t.execBeside(ctx, "count attempt", `WITH old AS (DELETE FROM attempts WHERE token_id = @token AND minute <= `+dayAgo+`),
 		tried AS (SELECT coalesce(sum(times) FILTER (WHERE minute > `+hourAgo+`), 0) AS hour,
-			coalesce(sum(times), 0) AS day FROM attempts WHERE token_id = $1 AND minute > `+dayAgo+`)
-		INSERT INTO attempts (token_id, minute) SELECT $1, date_trunc('minute', $2::timestamptz) FROM tried WHERE hour < $3 AND day < $4
-		ON CONFLICT (token_id, minute) DO UPDATE SET times = attempts.times + 1`, token, now, hourly, daily)
+			coalesce(sum(times), 0) AS day FROM attempts WHERE token_id = @token AND minute > `+dayAgo+`)
+		INSERT INTO attempts (token_id, minute) SELECT @token, date_trunc('minute', @now::timestamptz) FROM tried WHERE hour < @hourly AND day < @daily
+		ON CONFLICT (token_id, minute) DO UPDATE SET times = attempts.times + 1`, named{"token": token, "now": now, "hourly": hourly, "daily": daily})
 	return n == 1, err
 }

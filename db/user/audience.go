@@ -18,11 +18,11 @@ const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
 // addressesPublic holds for rows whose document addresses everybody.
 var addressesPublic = publicIn("raw")
 
-// addressesAny holds for rows whose document names any id of $2 in its field "to" or "cc". It does
-// not look at the field audience. If $2 is null, it holds for all rows.
-const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
+// addressesAny holds for rows whose document names any id of the argument @to in its field "to" or
+// "cc". It does not look at the field audience. If @to is null, it holds for all rows.
+const addressesAny = `(@to::text[] IS NULL OR raw -> 'to' ?| @to OR raw -> 'cc' ?| @to)`
 
-// formsOf returns the argument $2 of addressesAny for a list of ids, and null if the list is
+// formsOf returns the argument @to of addressesAny for a list of ids, and null if the list is
 // nil. If the list contains vocab.Public, the result contains every form of it.
 func formsOf(to []vocab.ID) []string {
 	if to == nil {
@@ -85,9 +85,9 @@ func hereIn(raw, author string) string {
 	return namedIn(raw, `(substring(`+author+` from '^https?://[^/]+') || '/#Public')`)
 }
 
-// wroteTo holds when the user has written to $2 in private. $1 is the user's followers
+// wroteTo holds when the user has written to @actor in private. @followers is the user's followers
 // collection.
-var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "actor_uri", "$1") + `)`
+var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? @actor AND ` + privateIn("raw", "actor_uri", "@followers") + `)`
 
 // addressedIn selects those uris of a table that an activity of the user addresses. If kind is
 // not empty, only activities of this type count. It looks only at the fields "to" and "cc",

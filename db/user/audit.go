@@ -27,8 +27,8 @@ type Audit struct {
 
 // Add records an action that was done.
 func (t Audits) Add(ctx context.Context, a Audit) error {
-	_, err := t.execBeside(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, nullif($6, ''))`,
-		a.At, a.Token, a.Action, a.Params, a.Outcome, a.Activity)
+	_, err := t.execBeside(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES (@at, nullif(@token, '00000000-0000-0000-0000-000000000000'::uuid), @action, @params, @outcome, nullif(@activity, ''))`,
+		named{"at": a.At, "token": a.Token, "action": a.Action, "params": a.Params, "outcome": a.Outcome, "activity": a.Activity})
 	return err
 }
 
@@ -36,10 +36,10 @@ func (t Audits) Add(ctx context.Context, a Audit) error {
 // outcome, with the parameters of the first refusal.
 func (t Audits) AddRefusal(ctx context.Context, a Audit) error {
 	_, err := t.execBeside(ctx, "count refusal", `INSERT INTO audit (at, token_id, action, params, outcome, times, hour)
-		VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, $6, date_trunc('hour', $1::timestamptz, 'UTC'))
+		VALUES (@at, nullif(@token, '00000000-0000-0000-0000-000000000000'::uuid), @action, @params, @outcome, @times, date_trunc('hour', @at::timestamptz, 'UTC'))
 		ON CONFLICT (coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, outcome, hour) WHERE hour IS NOT NULL
 		DO UPDATE SET times = audit.times + excluded.times`,
-		a.At, a.Token, a.Action, a.Params, a.Outcome, max(a.Times, 1))
+		named{"at": a.At, "token": a.Token, "action": a.Action, "params": a.Params, "outcome": a.Outcome, "times": max(a.Times, 1)})
 	return err
 }
 
@@ -64,8 +64,8 @@ func (t Audits) List(ctx context.Context, f AuditFilter, after *Place, n int) ([
 	p := after.orFirst()
 	return collect[AuditRecord](ctx, t.tx, "read audit", `SELECT `+auditPlace+` AS id, at, coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid) AS token, action, params,
 			outcome, coalesce(activity_uri, '') AS activity, times FROM audit
-		WHERE $1 IN ('', action) AND $2 IN ('', outcome) AND at >= $3 AND (at, `+auditPlace+`) < ($4, $5) ORDER BY at DESC, audit.id DESC LIMIT $6`,
-		f.Action, f.Outcome, f.Since, p.At, p.ID, n)
+		WHERE @action IN ('', action) AND @outcome IN ('', outcome) AND at >= @since AND (at, `+auditPlace+`) < (@at, @id) ORDER BY at DESC, audit.id DESC LIMIT @n`,
+		named{"action": f.Action, "outcome": f.Outcome, "since": f.Since, "at": p.At, "id": p.ID, "n": n})
 }
 
 // pruneAudit removes one batch of records, the oldest first.

@@ -21,9 +21,9 @@ type Block struct {
 // sees all deliveries to the actor that other transactions have stored, and can withdraw them. No
 // other transaction adds deliveries to the actor before this one commits.
 func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
-	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
+	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES (@digest, @direction, @actor, @activity, @now)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
-		digest(b.Actor), b.Direction, b.Actor, b.Activity, now)
+		named{"digest": digest(b.Actor), "direction": b.Direction, "actor": b.Actor, "activity": b.Activity, "now": now})
 	if err != nil {
 		return err
 	}

@@ -87,9 +87,9 @@ func (t Poison) Add(ctx context.Context, p Poisoned) error {
 		return err
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote bytes that a text column refuses
-	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4, $5)
+	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES (@uri, @actor, @raw, @reason, @forwarders)
 		ON CONFLICT (uri, actor_uri) DO UPDATE SET raw = excluded.raw, reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
-		p.URI, p.Actor, p.Raw, reason, idsOrNull(p.Forwarders))
+		named{"uri": p.URI, "actor": p.Actor, "raw": p.Raw, "reason": reason, "forwarders": idsOrNull(p.Forwarders)})
 	return err
 }
 
@@ -119,7 +119,8 @@ const findAnswer = `WITH old AS (DELETE FROM idempotency_keys WHERE key = $1 AND
 // waits for the other transaction. If the other one commits, this transaction fails with an error
 // that TakenKey recognizes.
 func (t Answers) Add(key string, a Answer, now time.Time) {
-	t.unsent.later(`INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
+	t.unsent.later(`INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES (@key, @digest, @answer, @now)`,
+		named{"key": key, "digest": a.Digest, "answer": a.Answer, "now": now})
 }
 
 // pruneAnswers removes the answers that are not replayed any more.

@@ -61,18 +61,23 @@ var ArrivedBy = arrivedBy
 // The SQL form of audiences, over a document in raw.
 var (
 	AddressesPublic = addressesPublic
-	Private         = privateIn("raw", "raw ->> 'attributedTo'", "$2::text")
-	Named           = namedIn("raw", "$2::text")
-	SentTo          = sentTo("raw", "$2::text")
-	Among           = amongIn("raw", "$2::jsonb")
+	Private         = privateIn("raw", "raw ->> 'attributedTo'", "@to::text")
+	Named           = namedIn("raw", "@to::text")
+	SentTo          = sentTo("raw", "@to::text")
+	Among           = amongIn("raw", "@to::jsonb")
 	Here            = hereIn("raw", "raw ->> 'attributedTo'")
 	AddressesAny    = addressesAny
 	Listed          = formsOf
 )
 
-// Holds reports whether a predicate holds for a document, which the predicate names raw.
+// Holds reports whether a predicate holds for a document, which the predicate names raw. It calls
+// its argument @to.
 func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any) (is bool, err error) {
-	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
+	all := named{"raw": raw}
+	for _, to := range args {
+		all["to"] = to
+	}
+	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT @raw::jsonb AS raw) d`, []any{all}, &is)
 	return is, err
 }
 
@@ -83,3 +88,6 @@ func (d *Databases) WriteTold(ctx context.Context, u vocab.Username, work func(c
 
 // SubscriberTime is how long a writer waits for one subscriber.
 const SubscriberTime = subscriberTime
+
+// NamedArgs are the arguments of a statement by name.
+type NamedArgs = named

@@ -3,8 +3,7 @@ package user
 import (
 	"context"
 	"encoding/json"
-	"strconv"
-	"strings"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,14 +72,15 @@ const (
 // The field "which" selects and sorts the rows. The field "attempt" names the query in errors.
 type feedRows struct {
 	attempt, entry, tables, which string
-	args                          []any
+	args                          named
 }
 
 // query returns the statement that reads the rows with their documents, or with the stored
 // forms for a reader.
-func (r feedRows) query(reader string) (query string, args []any) {
-	args = append(r.args, reader)
-	return `SELECT ` + r.entry + `, ` + documents + r.tables + strings.ReplaceAll(keptForms, "$reader", "$"+strconv.Itoa(len(args))) + r.which, args
+func (r feedRows) query(reader string) (query string, args named) {
+	args = maps.Clone(r.args)
+	args["reader"] = reader
+	return `SELECT ` + r.entry + `, ` + documents + r.tables + keptForms + r.which, args
 }
 
 const (
@@ -101,25 +101,25 @@ func (t Feed) Add(ctx context.Context, e FeedEntry) error {
 // MaxFeed bytes.
 func (t Feed) items(ctx context.Context, r feedRows) (out []FeedItem, err error) {
 	query, args := r.query(t.reader)
-	err = t.query(ctx, r.attempt, upTo(MaxFeed, FeedItem.Bytes, &out), query, args...)
+	err = t.query(ctx, r.attempt, upTo(MaxFeed, FeedItem.Bytes, &out), query, args)
 	return out, err
 }
 
 // item reads one row with its documents, or returns nil if there is none.
 func (t Feed) item(ctx context.Context, r feedRows) (*FeedItem, error) {
 	query, args := r.query(t.reader)
-	return one[FeedItem](ctx, t.tx, r.attempt, query, args...)
+	return one[FeedItem](ctx, t.tx, r.attempt, query, args)
 }
 
 // lines reads rows without their documents.
 func (t Feed) lines(ctx context.Context, r feedRows) ([]FeedLine, error) {
-	return collect[FeedLine](ctx, t.tx, r.attempt, `SELECT `+r.entry+`, `+noDocuments+r.tables+r.which, r.args...)
+	return collect[FeedLine](ctx, t.tx, r.attempt, `SELECT `+r.entry+`, `+noDocuments+r.tables+r.which, r.args)
 }
 
 func mainRows(after *Place, n int) feedRows {
 	p := after.orFirst()
-	return feedRows{"read feed", feedEntry, feedTables, ` WHERE (f.published, f.id) < ($1, $2) ORDER BY f.published DESC, f.id DESC LIMIT $3`,
-		[]any{p.At, p.ID, n}}
+	return feedRows{"read feed", feedEntry, feedTables, ` WHERE (f.published, f.id) < (@at, @id) ORDER BY f.published DESC, f.id DESC LIMIT @n`,
+		named{"at": p.At, "id": p.ID, "n": n}}
 }
 
 // List returns up to n entries after a place, the newest first. It stops after the entry with
@@ -135,40 +135,42 @@ func (t Feed) ListLines(ctx context.Context, after *Place, n int) ([]FeedLine, e
 
 // Find returns one entry, nil when there is none.
 func (t Feed) Find(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
-	return t.item(ctx, feedRows{"read feed entry", feedEntry, feedTables, ` WHERE f.id = $1`, []any{id}})
+	return t.item(ctx, feedRows{"read feed entry", feedEntry, feedTables, ` WHERE f.id = @id`, named{"id": id}})
 }
 
 // FindActivity returns one of the user's notifications as a feed item, by the id of its
 // activity's row. The parameter user is the user's actor. If requests is true, it also returns an
 // activity that Requests.List shows. It returns nil for all other activities.
 func (t Feed) FindActivity(ctx context.Context, user vocab.ID, id uuid.UUID, requests bool) (*FeedItem, error) {
-	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = $1 AND ($2 AND ` + shownRequests + ` OR ` + notifications + `) LIMIT $3`,
-		t.notificationArgs(user, id, requests, 1)})
+	return t.item(ctx, feedRows{"read activity", activityItem, itemTables, ` WHERE a.id = @id AND (@requests AND ` + shownRequests + ` OR ` + notifications + `) LIMIT 1`,
+		t.notificationArgs(user, named{"id": id, "requests": requests})})
 }
 
 // notifications selects the activities that tell the user something: the acts of others towards
 // the user or the user's objects, and every answer to a Follow. It leaves out activities about
 // deleted objects, activities of actors that the user blocks, requests, activities whose object
-// has one of the types $6, and the second activity of one quote. $4 is the user's actor, $5 the
-// prefix of the ids of the user's objects, $6 the types of objects that are in no feed, and $7 to
-// $9 are the types of Types.Notify, NotifyOwner and NotifyNamed.
+// has one of the types @sealed, and the second activity of one quote. @me is the user's actor, @own
+// the prefix of the ids of the user's objects, @sealed the types of objects that are in no feed.
+// @notify, @notify_owner and @notify_named are the types of Types.Notify, NotifyOwner and
+// NotifyNamed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
-	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
-	AND (a.type = ANY($7)
-	OR a.type = ANY($8) AND (a.object_uri IS NULL OR a.object_uri = $4 OR starts_with(a.object_uri, $5))
-	OR a.type = ANY($9) AND (` + namedIn("a.raw", "$4") + ` OR ` + quotesOwn + `)) AND NOT ` + toldBefore
+	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| @sealed, false) AND NOT coalesce(o.raw -> 'type' ?| @sealed, false)
+	AND (a.type = ANY(@notify)
+	OR a.type = ANY(@notify_owner) AND (a.object_uri IS NULL OR a.object_uri = @me OR starts_with(a.object_uri, @own))
+	OR a.type = ANY(@notify_named) AND (` + namedIn("a.raw", "@me") + ` OR ` + quotesOwn + `)) AND NOT ` + toldBefore
 
 func (t Feed) notificationRows(user vocab.ID, after *Place, n int) feedRows {
 	p := after.orFirst()
 	return feedRows{"read notifications", activityItem, itemTables, `
-		WHERE (a.published, a.id) < ($1, $2) AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
-		t.notificationArgs(user, p.At, p.ID, n)}
+		WHERE (a.published, a.id) < (@at, @id) AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT @n`,
+		t.notificationArgs(user, named{"at": p.At, "id": p.ID, "n": n})}
 }
 
-// notificationArgs returns the arguments of a statement that uses notifications. The parameter
-// "first" has the first three arguments.
-func (t Feed) notificationArgs(user vocab.ID, first ...any) []any {
-	return append(first, user, string(user)+"/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed)
+// notificationArgs adds the arguments of notifications to the other arguments of a statement.
+func (t Feed) notificationArgs(user vocab.ID, others named) named {
+	maps.Copy(others, named{"me": user, "own": string(user) + "/", "sealed": vocab.SealedSpellings,
+		"notify": t.types.Notify, "notify_owner": t.types.NotifyOwner, "notify_named": t.types.NotifyNamed})
+	return others
 }
 
 // ListNotifications returns up to n notifications after a place, the newest first. It stops after

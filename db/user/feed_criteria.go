@@ -88,7 +88,7 @@ func (t Feed) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (it
 	if len(found) == 0 {
 		return nil, end, nil
 	}
-	items, err = t.items(ctx, feedRows{"read feed", feedEntry, feedTables, ` WHERE f.id = ANY($1) ORDER BY f.published DESC, f.id DESC`, []any{found}})
+	items, err = t.items(ctx, feedRows{"read feed", feedEntry, feedTables, ` WHERE f.id = ANY(@found) ORDER BY f.published DESC, f.id DESC`, named{"found": found}})
 	return items, end, err
 }
 

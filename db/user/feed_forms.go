@@ -14,8 +14,8 @@ type Form struct {
 // activity is not used either. OFFSET 0 makes PostgreSQL look the forms up by their ids even
 // without statistics of the table.
 const keptForms = `
-	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = o.id AND reader = $reader AND activity_revision IS NULL AND object_revision = o.xmin OFFSET 0) AS obf ON true
-	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = a.id AND reader = $reader AND activity_revision = a.xmin AND object_revision IS NOT DISTINCT FROM o.xmin
+	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = o.id AND reader = @reader AND activity_revision IS NULL AND object_revision = o.xmin OFFSET 0) AS obf ON true
+	LEFT JOIN LATERAL (SELECT form FROM shown_forms WHERE id = a.id AND reader = @reader AND activity_revision = a.xmin AND object_revision IS NOT DISTINCT FROM o.xmin
 		AND (o.id IS NULL OR obf.form IS NOT NULL) OFFSET 0) AS af ON true`
 
 // ReadFor makes the feeds read the forms that are stored for a reader. They read documents only
@@ -39,11 +39,13 @@ func (t Feed) KeepForms(ctx context.Context, reader string, forms []Form) error 
 	b := t.unsent.batch()
 	b.Queue(`SET LOCAL synchronous_commit = off`) // a form that a crash loses is made again
 	b.Queue(`INSERT INTO shown_forms (id, reader, object_revision, form)
-		SELECT o.id, $1, o.xmin, k.form FROM (SELECT DISTINCT ON (uri) * FROM unnest($2::text[], $3::text[], $4::text[]) AS k (uri, revision, form)) AS k
-			JOIN objects o ON o.uri = k.uri AND o.xmin = nullif(k.revision, '')::xid ORDER BY o.id FOR SHARE OF o SKIP LOCKED`+kept, reader, objects, objectRevisions, shownObjects)
+		SELECT o.id, @reader, o.xmin, k.form FROM (SELECT DISTINCT ON (uri) * FROM unnest(@objects::text[], @revisions::text[], @shown::text[]) AS k (uri, revision, form)) AS k
+			JOIN objects o ON o.uri = k.uri AND o.xmin = nullif(k.revision, '')::xid ORDER BY o.id FOR SHARE OF o SKIP LOCKED`+kept,
+		named{"reader": reader, "objects": objects, "revisions": objectRevisions, "shown": shownObjects})
 	b.Queue(`INSERT INTO shown_forms (id, reader, activity_revision, object_revision, form)
-		SELECT a.id, $1, a.xmin, nullif(k.object_revision, '')::xid, k.form FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+		SELECT a.id, @reader, a.xmin, nullif(k.object_revision, '')::xid, k.form FROM unnest(@uris::text[], @actors::text[], @revisions::text[], @object_revisions::text[], @shown::text[])
 			AS k (uri, actor, revision, object_revision, form) JOIN activities a ON a.uri = k.uri AND a.actor_uri = k.actor AND a.xmin = k.revision::xid
-		ORDER BY a.id FOR SHARE OF a SKIP LOCKED`+kept, reader, uris, actors, revisions, objectRevisions, shown)
+		ORDER BY a.id FOR SHARE OF a SKIP LOCKED`+kept,
+		named{"reader": reader, "uris": uris, "actors": actors, "revisions": revisions, "object_revisions": objectRevisions, "shown": shown})
 	return t.send(ctx, "keep shown forms", b)
 }

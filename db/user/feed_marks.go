@@ -109,46 +109,45 @@ type UnreadEntry struct {
 // moment.
 func (t Feed) unreadRows(q UnreadQuery, after *Place, n int) feedRows {
 	p, mark := after.orFirst(), q.mark()
+	args := named{"at": p.At, "id": p.ID, "n": n, "mark_at": mark.At, "mark_id": mark.ID, "moment": mark.Moment}
 	switch q.Feed {
 	case NotificationsFeed:
-		r := t.notificationRows(q.User, after, n)
-		r.which = ` WHERE (a.published, a.id) < ($1, $2) AND a.id IN ` + unreadIDs(receivedActivities, "$10, $11", "$12", "$13") + `
-			AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`
-		r.args = append(r.args, mark.At, mark.ID, mark.Moment, MaxScanned)
-		return r
+		args["scanned"] = MaxScanned
+		return feedRows{"read notifications", activityItem, itemTables, ` WHERE (a.published, a.id) < (@at, @id) AND a.id IN ` + unreadIDs(receivedActivities) + `
+			AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT @n`, t.notificationArgs(q.User, args)}
 	case RequestsFeed:
-		return feedRows{"read unread requests", activityItem, itemTables, ` WHERE (a.published, a.id) < ($1, $2)
-			AND ((a.published, a.id) > ($3, $4) OR a.created_at > $5) AND ` + shownRequests + ` ORDER BY a.published DESC, a.id DESC LIMIT $6`,
-			[]any{p.At, p.ID, mark.At, mark.ID, mark.Moment, n}}
+		return feedRows{"read unread requests", activityItem, itemTables, ` WHERE (a.published, a.id) < (@at, @id)
+			AND ((a.published, a.id) > (@mark_at, @mark_id) OR a.created_at > @moment) AND ` + shownRequests + ` ORDER BY a.published DESC, a.id DESC LIMIT @n`, args}
 	}
-	return feedRows{"read unread entries", feedEntry, feedTables, ` WHERE (f.published, f.id) < ($1, $2)
-		AND f.id IN ` + unreadIDs(`FROM feed WHERE actor_uri <> $3`, "$4, $5", "$6", "$7") + ` ORDER BY f.published DESC, f.id DESC LIMIT $8`,
-		[]any{p.At, p.ID, string(q.User), mark.At, mark.ID, mark.Moment, MaxScanned, n}}
+	args["user"], args["scanned"] = string(q.User), MaxScanned
+	return feedRows{"read unread entries", feedEntry, feedTables, ` WHERE (f.published, f.id) < (@at, @id)
+		AND f.id IN ` + unreadIDs(`FROM feed WHERE actor_uri <> @user`) + ` ORDER BY f.published DESC, f.id DESC LIMIT @n`, args}
 }
 
 const receivedActivities = `FROM activities WHERE direction = 'inbound'`
 
 // unreadIDs selects the ids of rows that are after a mark, and of rows that arrived after the
-// mark's moment. Each of these two parts has an index, and reads at most the number of rows in
-// the parameter most.
-func unreadIDs(rows, place, moment, most string) string {
-	return `(SELECT id FROM (SELECT id ` + rows + ` AND (published, id) > (` + place + `) ORDER BY published DESC, id DESC LIMIT ` + most + `) AS later
-		UNION ALL SELECT id FROM (SELECT id, published ` + rows + ` AND created_at > ` + moment + ` ORDER BY created_at DESC LIMIT ` + most + `) AS arrived
-			WHERE (published, id) <= (` + place + `))`
+// mark's @moment. Each of these two parts has an index, and reads at most @scanned rows. The mark's
+// place is @mark_at and @mark_id.
+func unreadIDs(rows string) string {
+	return `(SELECT id FROM (SELECT id ` + rows + ` AND (published, id) > (@mark_at, @mark_id) ORDER BY published DESC, id DESC LIMIT @scanned) AS later
+		UNION ALL SELECT id FROM (SELECT id, published ` + rows + ` AND created_at > @moment ORDER BY created_at DESC LIMIT @scanned) AS arrived
+			WHERE (published, id) <= (@mark_at, @mark_id))`
 }
 
 // ListUnread returns up to 1,000 unread entries, the newest first. The result "more" reports
 // whether there may be other unread entries.
 func (t Feed) ListUnread(ctx context.Context, q UnreadQuery) (entries []UnreadEntry, more bool, err error) {
 	r := t.unreadRows(q, nil, mostUnread+1)
-	entries, err = collect[UnreadEntry](ctx, t.tx, "list unread entries", `SELECT `+r.entry+`, o.raw -> 'attributedTo' AS authors`+r.tables+r.which, r.args...)
+	entries, err = collect[UnreadEntry](ctx, t.tx, "list unread entries", `SELECT `+r.entry+`, o.raw -> 'attributedTo' AS authors`+r.tables+r.which, r.args)
 	if err != nil || len(entries) > mostUnread {
 		return entries[:min(len(entries), mostUnread)], true, err
 	}
 	if q.Feed == NotificationsFeed {
 		mark := q.mark()
-		looked, err := t.count(ctx, `SELECT greatest((SELECT count(*) FROM (SELECT `+receivedActivities+` AND (published, id) > ($1, $2) LIMIT $4) AS later),
-			(SELECT count(*) FROM (SELECT `+receivedActivities+` AND created_at > $3 LIMIT $4) AS arrived))`, mark.At, mark.ID, mark.Moment, MaxScanned)
+		looked, err := t.count(ctx, `SELECT greatest((SELECT count(*) FROM (SELECT `+receivedActivities+` AND (published, id) > (@mark_at, @mark_id) LIMIT @scanned) AS later),
+			(SELECT count(*) FROM (SELECT `+receivedActivities+` AND created_at > @moment LIMIT @scanned) AS arrived))`,
+			named{"mark_at": mark.At, "mark_id": mark.ID, "moment": mark.Moment, "scanned": MaxScanned})
 		return entries, looked == MaxScanned, err
 	}
 	return entries, false, nil

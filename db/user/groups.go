@@ -33,8 +33,8 @@ func (t Groups) Find(ctx context.Context, name string) (*Group, error) {
 
 // Add makes a group without members.
 func (t Groups) Add(ctx context.Context, g Group, now time.Time) error {
-	_, err := t.exec(ctx, "add group", `INSERT INTO groups (id, name, uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)`,
-		g.ID, g.Name, g.URI, g.Activity, now)
+	_, err := t.exec(ctx, "add group", `INSERT INTO groups (id, name, uri, activity_uri, created_at) VALUES (@id, @name, @uri, @activity, @now)`,
+		named{"id": g.ID, "name": g.Name, "uri": g.URI, "activity": g.Activity, "now": now})
 	return err
 }
 
@@ -65,8 +65,8 @@ func (t Groups) ListOf(ctx context.Context, actor vocab.ID) (groups []vocab.ID, 
 // AddMember makes an actor a member of a group, unless the actor is one already. The parameter
 // activity is the id of the Add.
 func (t Groups) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
-	_, err := t.exec(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-		group, actor, activity, now)
+	_, err := t.exec(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES (@group, @actor, @activity, @now) ON CONFLICT DO NOTHING`,
+		named{"group": group, "actor": actor, "activity": activity, "now": now})
 	return err
 }
 

@@ -16,8 +16,8 @@ const MoveAgain = 30 * 24 * time.Hour
 // has moved to this account.
 func (t Actors) AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error) {
 	n, err := t.execBeside(ctx, "remember move", `INSERT INTO moves (digest, target_digest, moved_at)
-		SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT FROM moves WHERE target_digest = $1 AND moved_at > $4)
-		ON CONFLICT (digest) DO UPDATE SET target_digest = excluded.target_digest, moved_at = excluded.moved_at WHERE moves.moved_at <= $4`,
-		digest(account), digest(target), now, now.Add(-MoveAgain))
+		SELECT @account, @target, @now WHERE NOT EXISTS (SELECT FROM moves WHERE target_digest = @account AND moved_at > @since)
+		ON CONFLICT (digest) DO UPDATE SET target_digest = excluded.target_digest, moved_at = excluded.moved_at WHERE moves.moved_at <= @since`,
+		named{"account": digest(account), "target": digest(target), "now": now, "since": now.Add(-MoveAgain)})
 	return n == 1, err
 }

@@ -57,8 +57,8 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 		return true, t.countRow(ctx, len(o.Raw)+len(o.Readable))
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
-		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY($7)) ON CONFLICT (uri) DO NOTHING`,
-		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, o.Readable, [][]byte{own.key(), digest(o.URI)})
+		SELECT @id, @uri, @published, @raw, @updated, @readable WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY(@keys)) ON CONFLICT (uri) DO NOTHING`,
+		named{"id": o.ID, "uri": o.URI, "published": o.Published, "raw": o.Raw, "updated": o.UpdatedAt, "readable": o.Readable, "keys": [][]byte{own.key(), digest(o.URI)}})
 	if n == 1 {
 		t.touched.touch(feeds, o.URI)
 	}
@@ -91,8 +91,8 @@ func (t Objects) Displace(ctx context.Context, o Object) error {
 	if _, err := t.exec(ctx, "displace object", `DELETE FROM pins WHERE object_uri = $1 AND actor_uri <> $2`, o.URI, o.Author); err != nil {
 		return err
 	}
-	_, err := t.exec(ctx, "displace object", `UPDATE objects SET id = $2, published = $3, raw = $4, updated_at = $5, readable = $6, deleted_at = NULL, created_at = now() WHERE uri = $1`,
-		o.URI, o.ID, o.Published, o.Raw, o.UpdatedAt, o.Readable)
+	_, err := t.exec(ctx, "displace object", `UPDATE objects SET id = @id, published = @published, raw = @raw, updated_at = @updated, readable = @readable, deleted_at = NULL, created_at = now() WHERE uri = @uri`,
+		named{"uri": o.URI, "id": o.ID, "published": o.Published, "raw": o.Raw, "updated": o.UpdatedAt, "readable": o.Readable})
 	return err
 }
 
@@ -134,8 +134,9 @@ func (t Objects) FindAll(ctx context.Context, uris []vocab.ID) ([]Object, error)
 // of two changes within one second the change that arrives later counts.
 func (t Objects) Replace(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
 	t.ahead.forgetObject(uri)
-	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4, changed = $5
-		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $4`, uri, raw, readable, updated, uuid.Must(uuid.NewV7()))
+	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = @raw, readable = @readable, updated_at = @updated, changed = @change
+		WHERE uri = @uri AND deleted_at IS NULL AND coalesce(updated_at, published) <= @updated`,
+		named{"uri": uri, "raw": raw, "readable": readable, "updated": updated, "change": uuid.Must(uuid.NewV7())})
 	t.touched.touch(feeds, uri)
 	return n == 1, err
 }

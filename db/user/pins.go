@@ -21,8 +21,9 @@ const MaxPins = 20
 // oldest pins in excess of MaxPins.
 func (t Pins) Set(ctx context.Context, p Pin, now time.Time) error {
 	t.touched.touch(FeaturedPages)
-	_, err := t.execBeside(ctx, "pin object", `INSERT INTO pins (actor_uri, object_uri, activity_uri, pinned_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (actor_uri, object_uri) DO UPDATE SET activity_uri = excluded.activity_uri`, p.Actor, p.Object, p.Activity, now)
+	_, err := t.execBeside(ctx, "pin object", `INSERT INTO pins (actor_uri, object_uri, activity_uri, pinned_at) VALUES (@actor, @object, @activity, @now)
+		ON CONFLICT (actor_uri, object_uri) DO UPDATE SET activity_uri = excluded.activity_uri`,
+		named{"actor": p.Actor, "object": p.Object, "activity": p.Activity, "now": now})
 	if err != nil {
 		return err
 	}

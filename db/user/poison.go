@@ -23,7 +23,8 @@ type Poisoned struct {
 // empty, it returns only activities with that id.
 func (t Poison) List(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
 	return collect[Poisoned](ctx, t.tx, "list poison", `SELECT uri, actor_uri AS actor, raw, reason, created_at, forwarders FROM poison
-		WHERE $1 IN ('', uri) AND (created_at, uri, actor_uri) > ($2, $3, $4) ORDER BY created_at, uri, actor_uri LIMIT $5`, only, after.CreatedAt, after.URI, after.Actor, n)
+		WHERE @only IN ('', uri) AND (created_at, uri, actor_uri) > (@at, @uri, @actor) ORDER BY created_at, uri, actor_uri LIMIT @n`,
+		named{"only": only, "at": after.CreatedAt, "uri": after.URI, "actor": after.Actor, "n": n})
 }
 
 // Count returns how many activities are set aside.

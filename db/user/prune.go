@@ -156,32 +156,31 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 // Prune). Anybody can follow the user, so the stored activities of followers must be bounded.
 const keptOfFollower = 100
 
-// In these queries $1 is the user's actor, and $2 the time before which old rows arrived. The
-// table author has the copy of the actor that sent the activity or wrote the object. In the first
-// query $6 to $8 are the types of Types.Words, Relate and Answer.
+// In these queries @me is the user's actor, and @before the time before which old rows arrived. The
+// table author has the copy of the actor that sent the activity or wrote the object. The types of
+// Types.Words, Relate and Answer are @words, @relate and @answers.
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
-			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),
+			WHERE direction = 'inbound' AND id < @below AND id >= @from AND created_at < @before ORDER BY id DESC LIMIT @n),
 		who AS MATERIALIZED (SELECT DISTINCT actor_uri AS uri FROM a), ` + contactsAmong("who") + `
 		SELECT a.id, coalesce(a.object_uri, '') AS object, NOT (
 			(a.actor_uri IN (SELECT uri FROM contacts) OR ` + newestOfFollower("a") + `)
 				AND (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
-					OR (a.type = ANY($6) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", "a.actor_uri", authorFollowers) + `)
-			OR a.type = ANY($7) AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
-			OR ` + isRequest + ` OR ` + actedOn("a.uri", "$8") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
-				AND (` + actedOn("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `)) AS goes
+					OR (a.type = ANY(@words) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", "a.actor_uri", authorFollowers) + `)
+			OR a.type = ANY(@relate) AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
+			OR ` + isRequest + ` OR ` + actedOn("a.uri") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
+				AND (` + actedOn("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `)) AS goes
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
-	// oldObjects selects, among the objects $3, the ones to remove. $4 are the types of
-	// Types.Answer.
-	oldObjects = `WITH old AS MATERIALIZED (SELECT uri, raw FROM objects WHERE uri = ANY($3) AND created_at < $2),
+	// oldObjects selects, among the objects @uris, the ones to remove.
+	oldObjects = `WITH old AS MATERIALIZED (SELECT uri, raw FROM objects WHERE uri = ANY(@uris) AND created_at < @before),
 		by AS MATERIALIZED (SELECT old.uri AS object, coalesce(b ->> 'id', b #>> '{}') AS uri FROM old, jsonb_path_query(old.raw, '$.attributedTo[*]') AS b),
 		who AS MATERIALIZED (SELECT DISTINCT uri FROM by), ` + contactsAmong("who") + `
 		SELECT o.uri FROM old o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
-		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = $1)
+		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = @me)
 			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
 				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", "o.raw ->> 'attributedTo'", authorFollowers) + `)
-			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + actedOn("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
+			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + actedOn("o.uri") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
 // contactsAmong defines a table contacts: those uris of a small table that belong to contacts of
@@ -203,23 +202,22 @@ func newestOfFollower(a string) string {
 }
 
 // own holds for the uri of one of the user's objects.
-func own(uri string) string { return `starts_with(` + uri + `, $1 || '/')` }
+func own(uri string) string { return `starts_with(` + uri + `, @me || '/')` }
 
 // involves holds for a document that contains the id of the user or of one of the user's
 // objects.
 func involves(raw string) string {
-	return `(strpos(` + raw + `::text, $1 || '"') > 0 OR strpos(` + raw + `::text, $1 || '/') > 0)`
+	return `(strpos(` + raw + `::text, @me || '"') > 0 OR strpos(` + raw + `::text, @me || '/') > 0)`
 }
 
 // authorFollowers is the author's followers collection, as named in the copy of the author.
 const authorFollowers = `(author.raw ->> 'followers')`
 
 // actedOn holds for a uri that the user reacted to, or about which the user sent an activity. An
-// activity whose type is in the parameter answers does not count, because Follows are accepted
-// automatically.
-func actedOn(uri, answers string) string {
-	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
-		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(` + answers + `)))`
+// activity whose type is among @answers does not count, because Follows are accepted automatically.
+func actedOn(uri string) string {
+	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = @me)
+		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(@answers)))`
 }
 
 // answered holds for the uri of an object that has a stored answer.
@@ -244,7 +242,8 @@ func pruneActivities(ctx context.Context, t *tx, p Pruning, at reached) (did Pru
 		Goes   bool
 	}
 	for last := (uuid.UUID{}); ; {
-		rows, err := collect[row](ctx, t, "find old activities", oldActivities, p.Me, p.Before, at.id, last, pruneBatch, t.types.Words, t.types.Relate, t.types.Answer)
+		rows, err := collect[row](ctx, t, "find old activities", oldActivities,
+			named{"me": p.Me, "before": p.Before, "below": at.id, "from": last, "n": pruneBatch, "words": t.types.Words, "relate": t.types.Relate, "answers": t.types.Answer})
 		if err != nil {
 			return did, nil, err
 		}
@@ -300,7 +299,7 @@ func (t *tx) removeActivities(ctx context.Context, me vocab.ID, ids []uuid.UUID)
 // has ended, and a later transaction that calls Hold waits.
 func findOldObjects(ctx context.Context, t *tx, p Pruning, uris []string) (going []string, err error) {
 	judge := func(uris []string) (old []string, err error) {
-		err = t.query(ctx, "find old objects", column(&old), oldObjects, p.Me, p.Before, uris, t.types.Answer)
+		err = t.query(ctx, "find old objects", column(&old), oldObjects, named{"me": p.Me, "before": p.Before, "uris": uris, "answers": t.types.Answer})
 		return old, err
 	}
 	if going, err = judge(uris); err != nil || len(going) == 0 {

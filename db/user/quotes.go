@@ -19,10 +19,10 @@ func (t Objects) ListStamps(ctx context.Context, own, quoting vocab.ID) ([]Objec
 const stamps = `EXISTS (SELECT FROM objects q WHERE q.uri = o.raw ->> 'interactingObject' AND q.raw ->> 'quoteAuthorization' = o.uri)`
 
 // quotesOwn holds for an object o that answers or quotes one of the user's objects, whose ids
-// begin with $5. It reads all forms that vocab.QuoteOf reads.
+// begin with @own. It reads all forms that vocab.QuoteOf reads.
 const quotesOwn = `jsonb_path_exists(jsonb_build_array(o.raw -> 'inReplyTo', o.raw -> 'quote', o.raw -> 'quoteUrl', o.raw -> 'quoteUri', o.raw -> '_misskey_quote',
 	jsonb_path_query_array(o.raw, '$.tag[*] ? (@.rel == "https://misskey-hub.net/ns#_misskey_quote").href')),
-	'$[*] ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))`
+	'$[*] ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', @own::text))`
 
 // toldBefore holds for an activity a if an earlier activity has told the user of the same quote.
 // This happens because the quoting post may come in both a Create and a QuoteRequest.

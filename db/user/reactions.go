@@ -38,7 +38,8 @@ const reactionColumns = `object_uri AS object, actor_uri AS actor, kind, emoji, 
 // parameter "like". It returns nil when there is none.
 func (t Reactions) Find(ctx context.Context, like Reaction) (*Reaction, error) {
 	return one[Reaction](ctx, t.tx, "read reaction", `SELECT `+reactionColumns+` FROM reactions
-		WHERE object_uri = $1 AND kind = $2 AND actor_uri = $3 AND emoji = $4`, like.Object, like.Kind, like.Actor, like.Emoji)
+		WHERE object_uri = @object AND kind = @kind AND actor_uri = @actor AND emoji = @emoji`,
+		named{"object": like.Object, "kind": like.Kind, "actor": like.Actor, "emoji": like.Emoji})
 }
 
 // Remove removes the reaction that this activity of the actor made, and reports whether there

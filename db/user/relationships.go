@@ -84,10 +84,11 @@ func (t Relationships) Set(ctx context.Context, r Relationship, now time.Time) e
 	t.touched.touchActor(pagesOfRelationship(r.Type), r.Actor)
 	stored, relation := storedType(r.Type)
 	_, err := t.execBeside(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, relation, status, activity_uri, direction, host, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+		VALUES (@id, @actor, @type, @relation, @status, @activity, @direction, @host, @now, @now)
 		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri,
 			direction = excluded.direction, host = excluded.host, updated_at = excluded.updated_at`,
-		uuid.Must(uuid.NewV7()), r.Actor, stored, relation, r.Status, r.Activity, r.Direction, r.Host, now)
+		named{"id": uuid.Must(uuid.NewV7()), "actor": r.Actor, "type": stored, "relation": relation, "status": r.Status, "activity": r.Activity,
+			"direction": r.Direction, "host": r.Host, "now": now})
 	return err
 }
 
@@ -116,8 +117,8 @@ func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID) (bo
 func (t Relationships) List(ctx context.Context, kind string, after *Place, n int) ([]Relationship, error) {
 	p := after.orFirst()
 	return collect[Relationship](ctx, t.tx, "list relationships", `SELECT `+relationshipColumns+` FROM relationships
-		WHERE type = $1 AND status = 'accepted' AND relation = '' AND (created_at, id) < ($2, $3)
-		ORDER BY created_at DESC, id DESC LIMIT $4`, kind, p.At, p.ID, n)
+		WHERE type = @type AND status = 'accepted' AND relation = '' AND (created_at, id) < (@at, @id)
+		ORDER BY created_at DESC, id DESC LIMIT @n`, named{"type": kind, "at": p.At, "id": p.ID, "n": n})
 }
 
 // Count counts the accepted follows of a type.
@@ -207,12 +208,13 @@ func (t Actors) Save(ctx context.Context, a *vocab.Actor, now time.Time) error {
 		}
 	}
 	n, err := t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at, written)
-		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9, nullif($10, $1))
+		VALUES (@uri, @type, @username, @inbox, @outbox, nullif(@shared, ''), @pem, @raw, @now, nullif(@written, @uri))
 		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
 			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
 			raw = excluded.raw, fetched_at = excluded.fetched_at, written = excluded.written
 		WHERE actors.raw <> excluded.raw`,
-		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now, cmp.Or(a.Written, string(a.ID)))
+		named{"uri": a.ID, "type": a.Type, "username": a.PreferredUsername, "inbox": a.Inbox, "outbox": a.Outbox, "shared": a.SharedInbox, "pem": pem,
+			"raw": a.Raw, "now": now, "written": cmp.Or(a.Written, string(a.ID))})
 	if n > 0 {
 		t.touched.touchActor(0, a.ID)
 	}
@@ -304,14 +306,14 @@ func (t Objects) ListBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 // HasTalkedWith reports whether the user follows the actor, is friends with it, or has written to
 // it in private. The parameter followers is the user's followers collection.
 func (t Relationships) HasTalkedWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
-	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
-		OR `+wroteTo, []any{string(followers), string(actor)}, &talks)
+	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = @actor AND type IN ('following', 'friend') AND status = 'accepted')
+		OR `+wroteTo, []any{named{"followers": string(followers), "actor": string(actor)}}, &talks)
 	return talks, err
 }
 
 // HasWrittenTo reports whether the user has written to the actor in private. The parameter
 // followers is the user's followers collection.
 func (t Relationships) HasWrittenTo(ctx context.Context, followers, actor vocab.ID) (wrote bool, err error) {
-	err = t.row(ctx, "look for message", `SELECT `+wroteTo, []any{string(followers), string(actor)}, &wrote)
+	err = t.row(ctx, "look for message", `SELECT `+wroteTo, []any{named{"followers": string(followers), "actor": string(actor)}}, &wrote)
 	return wrote, err
 }

@@ -41,8 +41,8 @@ func (t Requests) Count(ctx context.Context, actor vocab.ID, host string) (Reque
 // Add makes a stored activity a request.
 func (t Requests) Add(ctx context.Context, r Request, now time.Time) error {
 	t.touched.touch(RequestsFeed|NotificationsFeed, r.Activity)
-	_, err := t.execBeside(ctx, "store request", `INSERT INTO requests (activity_uri, actor_uri, host, requested_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT DO NOTHING`, r.Activity, r.Actor, r.Host, now)
+	_, err := t.execBeside(ctx, "store request", `INSERT INTO requests (activity_uri, actor_uri, host, requested_at) VALUES (@activity, @actor, @host, @now)
+		ON CONFLICT DO NOTHING`, named{"activity": r.Activity, "actor": r.Actor, "host": r.Host, "now": now})
 	return err
 }
 
@@ -128,8 +128,8 @@ const shownRequests = isRequest + ` AND ` + isLiving + ` AND NOT EXISTS (SELECT 
 func requestRows(after *Place, n int) feedRows {
 	p := after.orFirst()
 	return feedRows{"read requests", activityItem, itemTables, `
-		WHERE (a.published, a.id) < ($1, $2) AND ` + shownRequests + `
-		ORDER BY a.published DESC, a.id DESC LIMIT $3`, []any{p.At, p.ID, n}}
+		WHERE (a.published, a.id) < (@at, @id) AND ` + shownRequests + `
+		ORDER BY a.published DESC, a.id DESC LIMIT @n`, named{"at": p.At, "id": p.ID, "n": n}}
 }
 
 // List returns up to n requests after a place, the newest first, except those of actors that the

@@ -41,10 +41,10 @@ func (t Search) Bound(ctx context.Context) error {
 func (t Search) FindObjects(ctx context.Context, query string, requests bool, after *Place, n int) ([]Found, error) {
 	p := after.orFirst()
 	found, err := collect[Found](ctx, t.tx, "search objects", `SELECT s.uri, s.published, s.object_id AS id FROM search_index s
-		WHERE s.words @@ $1::tsquery AND (s.published, s.object_id) < ($2, $3)
+		WHERE s.words @@ @query::tsquery AND (s.published, s.object_id) < (@at, @id)
 			AND (EXISTS (SELECT FROM objects o WHERE o.uri = s.uri AND o.deleted_at IS NULL) OR EXISTS (SELECT FROM archived_posts p WHERE p.object_uri = s.uri))
-			AND ($4 OR NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = s.uri AND `+isRequest+`))
-		ORDER BY s.published DESC, s.object_id DESC LIMIT $5`, query, p.At, p.ID, requests, n)
+			AND (@requests OR NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = s.uri AND `+isRequest+`))
+		ORDER BY s.published DESC, s.object_id DESC LIMIT @n`, named{"query": query, "at": p.At, "id": p.ID, "requests": requests, "n": n})
 	return found, explainTimeout(err)
 }
 

@@ -94,9 +94,9 @@ func (t Search) PutIndexed(ctx context.Context, all []Indexed) error {
 		uris[n], ids[n], revisions[n], published[n], words[n] = string(i.URI), i.ID, i.Revision, i.Published, i.Words
 	}
 	_, err := t.execBeside(ctx, "put words into index", `INSERT INTO search_index (uri, object_id, revision, published, words)
-		SELECT u, i, r, p, w::tsvector FROM unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[]) AS x (u, i, r, p, w)
+		SELECT u, i, r, p, w::tsvector FROM unnest(@uris::text[], @ids::uuid[], @revisions::text[], @published::timestamptz[], @words::text[]) AS x (u, i, r, p, w)
 		ON CONFLICT (uri) DO UPDATE SET object_id = excluded.object_id, revision = excluded.revision, published = excluded.published, words = excluded.words`,
-		uris, ids, revisions, published, words)
+		named{"uris": uris, "ids": ids, "revisions": revisions, "published": published, "words": words})
 	return err
 }
 

@@ -56,6 +56,6 @@ func (t Relationships) ListAll(ctx context.Context, of Ties, after *Place, n int
 	return collect[Relationship](ctx, t.tx, "list all relationships", `SELECT * FROM (
 		SELECT `+relationshipColumns+` FROM relationships
 		UNION ALL SELECT encode(substring(digest FOR 16), 'hex')::uuid, actor_uri, 'block', 'accepted', activity_uri, created_at, '', '' FROM blocks WHERE direction = 'outbound') AS bonds
-		WHERE $1 IN ('', type) AND $2 IN ('', status) AND $3 IN ('', direction) AND (created_at, id) < ($4, $5) ORDER BY created_at DESC, id DESC LIMIT $6`,
-		of.Type, of.Status, of.Direction, p.At, p.ID, n)
+		WHERE @type IN ('', type) AND @status IN ('', status) AND @direction IN ('', direction) AND (created_at, id) < (@at, @id) ORDER BY created_at DESC, id DESC LIMIT @n`,
+		named{"type": of.Type, "status": of.Status, "direction": of.Direction, "at": p.At, "id": p.ID, "n": n})
 }

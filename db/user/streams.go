@@ -36,8 +36,8 @@ func (t Streams) Find(ctx context.Context, uri vocab.ID) (*Stream, error) {
 // Add makes an empty stream.
 func (t Streams) Add(ctx context.Context, s Stream) error {
 	t.touched.touch(FeaturedPages, s.URI)
-	_, err := t.exec(ctx, "add stream", `INSERT INTO streams (id, name, tags, uri, activity_uri, created_at) VALUES ($1, $2, coalesce($3::text[], '{}'), $4, $5, $6)`,
-		s.ID, s.Name, s.Tags, s.URI, s.Activity, s.CreatedAt)
+	_, err := t.exec(ctx, "add stream", `INSERT INTO streams (id, name, tags, uri, activity_uri, created_at) VALUES (@id, @name, coalesce(@tags::text[], '{}'), @uri, @activity, @created)`,
+		named{"id": s.ID, "name": s.Name, "tags": s.Tags, "uri": s.URI, "activity": s.Activity, "created": s.CreatedAt})
 	return err
 }
 
@@ -63,8 +63,8 @@ func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place,
 	if after == nil {
 		return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` ORDER BY o.added_at DESC, o.id DESC LIMIT $2`, stream, n)
 	}
-	return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` AND (o.added_at, o.id) < ($3, $4) ORDER BY o.added_at DESC, o.id DESC LIMIT $2`,
-		stream, n, after.At, after.ID)
+	return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` AND (o.added_at, o.id) < (@at, @id) ORDER BY o.added_at DESC, o.id DESC LIMIT @n`,
+		named{"stream": stream, "n": n, "at": after.At, "id": after.ID})
 }
 
 // FindObject returns an object of a stream, nil when the object is not in the stream.
@@ -76,7 +76,8 @@ func (t Streams) FindObject(ctx context.Context, stream, object vocab.ID) (*Stre
 func (t Streams) AddObject(ctx context.Context, stream vocab.ID, o StreamObject) error {
 	t.touched.touch(FeaturedPages, stream)
 	_, err := t.exec(ctx, "add object to stream", `INSERT INTO stream_objects (stream_id, object_uri, id, activity_uri, added_at)
-		SELECT id, $2, $3, $4, $5 FROM streams WHERE uri = $1 ON CONFLICT DO NOTHING`, stream, o.Object, o.ID, o.Activity, o.AddedAt)
+		SELECT id, @object, @id, @activity, @added FROM streams WHERE uri = @stream ON CONFLICT DO NOTHING`,
+		named{"stream": stream, "object": o.Object, "id": o.ID, "activity": o.Activity, "added": o.AddedAt})
 	return err
 }
 

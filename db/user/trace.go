@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -58,9 +57,9 @@ type TracedJob struct {
 
 // Trace returns the Trace of an id. The parameter me is the user's actor.
 func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
-	r.Activities, err = collect[TracedActivity](ctx, t.tx, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri AS actor, a.created_at AS stored_at, f.id IS NOT NULL AS in_feed, `+
-		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+` AS names
-		FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri AND f.actor_uri = a.actor_uri WHERE a.uri = $1 OR a.object_uri = $1 ORDER BY a.uri = $1 DESC, a.id DESC LIMIT $3`, id, me, maxTraced)
+	r.Activities, err = collect[TracedActivity](ctx, t.tx, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri AS actor, a.created_at AS stored_at, f.id IS NOT NULL AS in_feed, `+involves("a.raw")+` AS names
+		FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri AND f.actor_uri = a.actor_uri WHERE a.uri = @id OR a.object_uri = @id ORDER BY a.uri = @id DESC, a.id DESC LIMIT @n`,
+		named{"id": id, "me": me, "n": maxTraced})
 	if err != nil {
 		return r, err
 	}

@@ -23,8 +23,8 @@ func (t Votes) Add(ctx context.Context, v Vote, once bool, now time.Time) (votes
 	if err != nil || once && before > 0 {
 		return 0, 0, err
 	}
-	votes, err = t.execBeside(ctx, "store vote", `INSERT INTO votes (question_uri, actor_uri, option, voted_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT DO NOTHING`, v.Question, v.Actor, v.Option, now)
+	votes, err = t.execBeside(ctx, "store vote", `INSERT INTO votes (question_uri, actor_uri, option, voted_at) VALUES (@question, @actor, @option, @now)
+		ON CONFLICT DO NOTHING`, named{"question": v.Question, "actor": v.Actor, "option": v.Option, "now": now})
 	if before == 0 {
 		voters = votes
 	}
