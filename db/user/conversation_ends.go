@@ -17,16 +17,16 @@ type ending struct {
 }
 
 // closeWhere closes, for good, the open encrypted conversations that match a condition. The
-// condition is SQL about a row c of conversations. A closed conversation can still be read, but
-// nothing can be written to it. closeWhere returns the URIs of the closed conversations, and adds
-// an event for each. If another conversation already names a closed one as its predecessor, that
-// other conversation becomes the successor of the closed one.
-func (t Conversations) closeWhere(ctx context.Context, e ending, of string, args ...any) (closed []vocab.ID, err error) {
-	err = t.query(ctx, "close conversations", column(&closed), `WITH changed AS (`+addEntry+`, closed_at = $1 WHERE c.closed_at IS NULL AND c.mode = 'encrypted' AND `+of+` RETURNING id, entries, uri),
-		hosted AS (UPDATE mls_conversations SET status = 'closed', reset_group_id = NULL, updated_at = $1 WHERE id IN (SELECT id FROM changed)),
-		joined AS (UPDATE mls_joined SET status = 'closed', reset_group_id = NULL, updated_at = $1 WHERE id IN (SELECT id FROM changed)),
-		told AS (INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'closed', $2, $1 FROM changed)
-		SELECT uri FROM changed ORDER BY uri`, append([]any{e.at, e.own}, args...)...)
+// condition is SQL about a row c of conversations, with the argument @whose. A closed
+// conversation can still be read, but nothing can be written to it. closeWhere returns the URIs of
+// the closed conversations, and adds an event for each. If another conversation already names a
+// closed one as its predecessor, that other conversation becomes the successor of the closed one.
+func (t Conversations) closeWhere(ctx context.Context, e ending, of string, whose any) (closed []vocab.ID, err error) {
+	err = t.query(ctx, "close conversations", column(&closed), `WITH changed AS (`+addEntry+`, closed_at = @at WHERE c.closed_at IS NULL AND c.mode = 'encrypted' AND `+of+` RETURNING id, entries, uri),
+		hosted AS (UPDATE mls_conversations SET status = 'closed', reset_group_id = NULL, updated_at = @at WHERE id IN (SELECT id FROM changed)),
+		joined AS (UPDATE mls_joined SET status = 'closed', reset_group_id = NULL, updated_at = @at WHERE id IN (SELECT id FROM changed)),
+		told AS (INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'closed', @own, @at FROM changed)
+		SELECT uri FROM changed ORDER BY uri`, named{"at": e.at, "own": e.own, "whose": whose})
 	for _, uri := range closed {
 		if err == nil {
 			err = t.all.Events.Add(ctx, e.event("conversation.closed", uri))
@@ -74,27 +74,27 @@ func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) (
 	if _, err := t.Find(ctx, partner); err != nil {
 		return nil, err
 	}
-	return t.all.Conversations.closeWhere(ctx, ending{by, by != partner, now}, `c.partner_uri = $3`, partner)
+	return t.all.Conversations.closeWhere(ctx, ending{by, by != partner, now}, `c.partner_uri = @whose`, partner)
 }
 
 // CloseHostedBy closes the encrypted conversations of a host that is gone. It also closes the
 // user's encrypted conversation of two with the host.
 func (t Conversations) CloseHostedBy(ctx context.Context, host vocab.ID, now time.Time) ([]vocab.ID, error) {
-	return t.closeWhere(ctx, ending{host, false, now}, `(c.host_uri = $3 OR c.partner_uri = $3)`, host)
+	return t.closeWhere(ctx, ending{host, false, now}, `(c.host_uri = @whose OR c.partner_uri = @whose)`, host)
 }
 
 // Close closes an encrypted conversation that another actor has ended.
 func (t Conversations) Close(ctx context.Context, id uuid.UUID, by vocab.ID, now time.Time) error {
-	_, err := t.closeWhere(ctx, ending{by, false, now}, `c.id = $3`, id)
+	_, err := t.closeWhere(ctx, ending{by, false, now}, `c.id = @whose`, id)
 	return err
 }
 
 // Continue stores the successor of a conversation, unless the conversation has a successor. It
 // reports whether it stored the successor.
 func (t Conversations) Continue(ctx context.Context, id uuid.UUID, successor vocab.ID, own bool, now time.Time) (bool, error) {
-	n, err := t.execBeside(ctx, "continue conversation", `WITH changed AS (`+addEntry+`, successor_uri = $2 WHERE id = $1 AND successor_uri IS NULL RETURNING id, entries)
-		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'successor', $3, $4 FROM changed`,
-		id, successor, own, now)
+	n, err := t.execBeside(ctx, "continue conversation", `WITH changed AS (`+addEntry+`, successor_uri = @successor WHERE id = @id AND successor_uri IS NULL RETURNING id, entries)
+		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'successor', @own, @now FROM changed`,
+		named{"id": id, "successor": successor, "own": own, "now": now})
 	return n == 1, err
 }
 
@@ -103,9 +103,10 @@ func (t Conversations) Continue(ctx context.Context, id uuid.UUID, successor voc
 // number seq in the log.
 func (t Conversations) AddContinued(ctx context.Context, c Conversation, seq int64, now time.Time) error {
 	_, err := t.execBeside(ctx, "add continued conversation", `WITH added AS (
-			INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, successor_uri, closed_at, entries) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, 2) RETURNING id)
-		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, n, $9, kind, false, $10 FROM added, (VALUES (1, 'closed'), (2, 'successor')) AS e (n, kind)`,
-		c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.CreatedAt, c.Partner, c.Successor, seq, now)
+			INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, successor_uri, closed_at, entries) VALUES (@id, @uri, @mode, @host, @group, @created, @partner, @successor, @now, 2) RETURNING id)
+		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, n, @seq, kind, false, @now FROM added, (VALUES (1, 'closed'), (2, 'successor')) AS e (n, kind)`,
+		named{"id": c.ID, "uri": c.URI, "mode": c.Mode, "host": c.Host, "group": c.GroupID, "created": c.CreatedAt, "partner": c.Partner,
+			"successor": c.Successor, "seq": seq, "now": now})
 	return err
 }
 

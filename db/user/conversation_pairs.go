@@ -31,13 +31,14 @@ func (t Pairs) AddNote(ctx context.Context, n PairNote) (*Conversation, bool, er
 	}
 	id := uuid.Must(uuid.NewV7())
 	done, err := one[row](ctx, t.tx, "add note to conversation", `WITH pair AS (
-			INSERT INTO conversations (id, uri, mode, host_uri, partner_uri, entries, created_at) VALUES ($1, $2, 'federated', $3, $4, 1, $5)
+			INSERT INTO conversations (id, uri, mode, host_uri, partner_uri, entries, created_at) VALUES (@id, @uri, 'federated', @user, @partner, 1, @at)
 			ON CONFLICT (partner_uri) WHERE successor_uri IS NULL DO UPDATE SET entries = conversations.entries + 1 RETURNING id, entries),
 		members AS (INSERT INTO conversation_members (conversation_id, actor_uri, role, joined_seq)
-			SELECT id, m.actor, m.role, 0 FROM pair, (VALUES ($3, 'admin'), ($4, 'member')) AS m (actor, role) WHERE id = $1),
+			SELECT id, m.actor, m.role, 0 FROM pair, (VALUES (@user, 'admin'), (@partner, 'member')) AS m (actor, role) WHERE id = @id),
 		entry AS (INSERT INTO conversation_entries (conversation_id, n, seq, kind, object_uri, own, at)
-			SELECT id, entries, `+lastSeqOf("pair.id")+`, 'note', $6, $7, $5 FROM pair WHERE $6 <> '' ON CONFLICT (conversation_id, object_uri) DO NOTHING)
-		SELECT id = $1 AS made, id FROM pair`, id, n.User+"/conversations/"+vocab.ID(id.String()), n.User, n.Partner, n.At, n.Object, n.Own)
+			SELECT id, entries, `+lastSeqOf("pair.id")+`, 'note', @object, @own, @at FROM pair WHERE @object <> '' ON CONFLICT (conversation_id, object_uri) DO NOTHING)
+		SELECT id = @id AS made, id FROM pair`,
+		named{"id": id, "uri": n.User + "/conversations/" + vocab.ID(id.String()), "user": n.User, "partner": n.Partner, "at": n.At, "object": n.Object, "own": n.Own})
 	if err != nil {
 		return nil, false, err
 	}
@@ -62,13 +63,13 @@ func lastSeqOf(id string) string {
 func (t Pairs) addEarlierNotes(ctx context.Context, id uuid.UUID, n PairNote) error {
 	_, err := t.execBeside(ctx, "add earlier notes", `WITH earlier AS (
 			SELECT DISTINCT ON (o.uri) o.uri, a.direction = 'outbound' AS own, a.published FROM activities a JOIN objects o ON o.uri = a.object_uri
-			WHERE a.type = '`+vocab.Create+`' AND (a.direction = 'inbound' AND a.actor_uri = $2 OR a.direction = 'outbound' AND `+sentTo("a.raw", "$2")+`)
-				AND o.deleted_at IS NULL AND o.raw -> 'type' ? 'Note' AND NOT o.raw ? 'name' AND `+amongIn("o.raw", "jsonb_build_array($2::text, $3::text)")+`
-				AND (`+namedIn("o.raw", "$2")+` OR `+namedIn("o.raw", "$3")+`) AND o.uri <> $4 AND NOT `+isRequest+`
+			WHERE a.type = '`+vocab.Create+`' AND (a.direction = 'inbound' AND a.actor_uri = @partner OR a.direction = 'outbound' AND `+sentTo("a.raw", "@partner")+`)
+				AND o.deleted_at IS NULL AND o.raw -> 'type' ? 'Note' AND NOT o.raw ? 'name' AND `+amongIn("o.raw", "jsonb_build_array(@partner::text, @user::text)")+`
+				AND (`+namedIn("o.raw", "@partner")+` OR `+namedIn("o.raw", "@user")+`) AND o.uri <> @object AND NOT `+isRequest+`
 			ORDER BY o.uri, a.published)
 		INSERT INTO conversation_entries (conversation_id, n, seq, kind, object_uri, own, at)
-		SELECT $1, -row_number() OVER (ORDER BY published DESC, uri DESC), 0, 'note', uri, own, published FROM earlier ORDER BY published DESC, uri DESC LIMIT $5
-		ON CONFLICT DO NOTHING`, id, n.Partner, n.User, n.Object, maxEarlier)
+		SELECT @id, -row_number() OVER (ORDER BY published DESC, uri DESC), 0, 'note', uri, own, published FROM earlier ORDER BY published DESC, uri DESC LIMIT @most
+		ON CONFLICT DO NOTHING`, named{"id": id, "partner": n.Partner, "user": n.User, "object": n.Object, "most": maxEarlier})
 	return err
 }
 
@@ -94,11 +95,11 @@ const addEntry = `UPDATE conversations c SET entries = c.entries + 1`
 // Upgrade turns the user's conversation with one other actor into an encrypted one. This cannot
 // be undone. The conversation gets the URI, host and group of c, and the host becomes its admin.
 func (t Pairs) Upgrade(ctx context.Context, c Conversation, own bool, now time.Time) error {
-	_, err := t.execBeside(ctx, "upgrade conversation", `WITH changed AS (`+addEntry+`, mode = 'encrypted', uri = $2, host_uri = $3, group_id = $4, upgraded_at = $5
-			WHERE id = $1 RETURNING id, entries),
-		roles AS (UPDATE conversation_members SET role = CASE WHEN actor_uri = $3 THEN 'admin' ELSE 'member' END WHERE conversation_id = $1)
-		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'upgraded', $6, $5 FROM changed`,
-		c.ID, c.URI, c.Host, c.GroupID, now, own)
+	_, err := t.execBeside(ctx, "upgrade conversation", `WITH changed AS (`+addEntry+`, mode = 'encrypted', uri = @uri, host_uri = @host, group_id = @group, upgraded_at = @now
+			WHERE id = @id RETURNING id, entries),
+		roles AS (UPDATE conversation_members SET role = CASE WHEN actor_uri = @host THEN 'admin' ELSE 'member' END WHERE conversation_id = @id)
+		INSERT INTO conversation_entries (conversation_id, n, seq, kind, own, at) SELECT id, entries, `+lastSeqOf("changed.id")+`, 'upgraded', @own, @now FROM changed`,
+		named{"id": c.ID, "uri": c.URI, "host": c.Host, "group": c.GroupID, "now": now, "own": own})
 	return err
 }
 

@@ -48,14 +48,14 @@ func (t Conversations) ListTimeline(ctx context.Context, id uuid.UUID, user voca
 	err = t.query(ctx, "read timeline", upTo(maxTimeline, TimelineEntry.bytes, &out), `SELECT * FROM (
 		(SELECT e.seq, e.n, e.kind, e.own, '' AS sender, 0::bigint AS epoch, NULL::bytea AS content, e.at, coalesce(e.object_uri, '') AS object, o.raw, o.readable
 			FROM conversation_entries e LEFT JOIN objects o ON o.uri = e.object_uri AND o.deleted_at IS NULL
-			WHERE e.conversation_id = $1 AND (e.seq, e.n) < ($2, $3) ORDER BY e.seq DESC, e.n DESC LIMIT $4)
+			WHERE e.conversation_id = @id AND (e.seq, e.n) < (@seq, @place) ORDER BY e.seq DESC, e.n DESC LIMIT @n)
 		UNION ALL
-		(SELECT seq, 0, kind, sender_uri = $5, sender_uri, epoch, content, created_at, '', NULL, NULL FROM mls_log
-			WHERE conversation_id = $1 AND (seq, 0) < ($2, $3) ORDER BY seq DESC LIMIT $4)
+		(SELECT seq, 0, kind, sender_uri = @user, sender_uri, epoch, content, created_at, '', NULL, NULL FROM mls_log
+			WHERE conversation_id = @id AND (seq, 0) < (@seq, @place) ORDER BY seq DESC LIMIT @n)
 		UNION ALL
-		(SELECT i.seq, 0, i.kind, i.sender_uri = $5, i.sender_uri, i.epoch, i.content, i.received_at, '', NULL, NULL FROM mls_inbox i JOIN mls_joined j ON j.id = i.conversation_id
-			WHERE i.conversation_id = $1 AND i.seq <= j.whole_seq AND i.kind <> 'welcome' AND (i.seq, 0) < ($2, $3) ORDER BY i.seq DESC LIMIT $4)) AS all_kinds
-		ORDER BY seq DESC, n DESC LIMIT $4`, id, before.Seq, before.N, n+1, user)
+		(SELECT i.seq, 0, i.kind, i.sender_uri = @user, i.sender_uri, i.epoch, i.content, i.received_at, '', NULL, NULL FROM mls_inbox i JOIN mls_joined j ON j.id = i.conversation_id
+			WHERE i.conversation_id = @id AND i.seq <= j.whole_seq AND i.kind <> 'welcome' AND (i.seq, 0) < (@seq, @place) ORDER BY i.seq DESC LIMIT @n)) AS all_kinds
+		ORDER BY seq DESC, n DESC LIMIT @n`, named{"id": id, "seq": before.Seq, "place": before.N, "n": n + 1, "user": user})
 	size := 0
 	for _, e := range out {
 		size += e.bytes()
@@ -72,23 +72,24 @@ type ListedConversation struct {
 
 // unreadOf counts the Notes and application messages of a conversation c that others wrote and
 // the user has not read. Deleted Notes, commits and proposals do not count. In a conversation
-// that the user does not host, messages of a blocked sender do not count either. $1 is the user.
+// that the user does not host, messages of a blocked sender do not count either. The argument
+// @user is the user.
 const unreadOf = `(SELECT count(*) FROM conversation_entries e JOIN objects o ON o.uri = e.object_uri AND o.deleted_at IS NULL
 		WHERE e.conversation_id = c.id AND e.n > c.read_entry AND e.kind = 'note' AND NOT e.own)
-	+ (SELECT count(*) FROM mls_log l JOIN conversation_members m ON m.conversation_id = c.id AND m.actor_uri = $1
-		WHERE l.conversation_id = c.id AND l.seq > greatest(c.last_read_seq, m.joined_seq) AND l.kind = 'application' AND l.sender_uri <> $1)
-	+ (SELECT count(*) FROM mls_inbox i WHERE i.conversation_id = c.id AND i.seq > c.last_read_seq AND i.kind = 'application' AND i.sender_uri <> $1 AND NOT i.blocked)`
+	+ (SELECT count(*) FROM mls_log l JOIN conversation_members m ON m.conversation_id = c.id AND m.actor_uri = @user
+		WHERE l.conversation_id = c.id AND l.seq > greatest(c.last_read_seq, m.joined_seq) AND l.kind = 'application' AND l.sender_uri <> @user)
+	+ (SELECT count(*) FROM mls_inbox i WHERE i.conversation_id = c.id AND i.seq > c.last_read_seq AND i.kind = 'application' AND i.sender_uri <> @user AND NOT i.blocked)`
 
 // List returns up to n conversations after a place, the newest first.
 func (t Conversations) List(ctx context.Context, user vocab.ID, after *Place, n int) ([]ListedConversation, error) {
 	p := after.orFirst()
 	return collect[ListedConversation](ctx, t.tx, "list conversations", `SELECT `+conversationColumns+`, `+unreadOf+` AS unread FROM conversations c
-		WHERE (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4`, user, p.At, uuid.UUID(p.ID), n)
+		WHERE (created_at, id) < (@at, @id) ORDER BY created_at DESC, id DESC LIMIT @n`, named{"user": user, "at": p.At, "id": uuid.UUID(p.ID), "n": n})
 }
 
 // CountUnread returns how many Notes and application messages of a conversation others wrote and
 // the user has not read.
 func (t Conversations) CountUnread(ctx context.Context, id uuid.UUID, user vocab.ID) (n int, err error) {
-	err = t.row(ctx, "count unread", `SELECT `+unreadOf+` FROM conversations c WHERE id = $2`, []any{user, id}, &n)
+	err = t.row(ctx, "count unread", `SELECT `+unreadOf+` FROM conversations c WHERE id = @id`, []any{named{"user": user, "id": id}}, &n)
 	return n, err
 }

@@ -40,7 +40,8 @@ const conversationColumns = `id, uri, mode, host_uri AS host, coalesce(group_id,
 // Add stores a conversation that the user takes part in.
 func (t Conversations) Add(ctx context.Context, c Conversation) error {
 	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, partner_uri, predecessor_uri)
-		VALUES ($1, $2, $3, $4, nullif($5, ''), $6, nullif($7, ''), nullif($8, ''))`, c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.CreatedAt, c.Partner, c.Predecessor)
+		VALUES (@id, @uri, @mode, @host, nullif(@group, ''), @created, nullif(@partner, ''), nullif(@predecessor, ''))`,
+		named{"id": c.ID, "uri": c.URI, "mode": c.Mode, "host": c.Host, "group": c.GroupID, "created": c.CreatedAt, "partner": c.Partner, "predecessor": c.Predecessor})
 	return err
 }
 
@@ -125,8 +126,9 @@ func (t Conversations) ListMembers(ctx context.Context, id uuid.UUID) ([]Convers
 // number seq. Join leaves current members as they are.
 func (t Conversations) Join(ctx context.Context, id uuid.UUID, actors []vocab.ID, role string, seq int64) error {
 	_, err := t.execBeside(ctx, "add members", `INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq)
-		SELECT $1, a, $3, $4 FROM (SELECT DISTINCT unnest($2::text[])) AS named (a) ON CONFLICT (conversation_id, actor_uri)
-		DO UPDATE SET role = excluded.role, joined_seq = excluded.joined_seq, left_seq = NULL, leaving = false, lightweb = true WHERE m.left_seq IS NOT NULL`, id, texts(actors), role, seq)
+		SELECT @id, a, @role, @seq FROM (SELECT DISTINCT unnest(@actors::text[])) AS named (a) ON CONFLICT (conversation_id, actor_uri)
+		DO UPDATE SET role = excluded.role, joined_seq = excluded.joined_seq, left_seq = NULL, leaving = false, lightweb = true WHERE m.left_seq IS NOT NULL`,
+		named{"id": id, "actors": texts(actors), "role": role, "seq": seq})
 	return err
 }
 

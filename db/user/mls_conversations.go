@@ -43,8 +43,8 @@ const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m
 
 // Add makes the user the host of the conversation c, which begins with c.Epoch and c.GroupInfo.
 func (t Hosted) Add(ctx context.Context, c HostedConversation, now time.Time) error {
-	_, err := t.execBeside(ctx, "host conversation", `INSERT INTO mls_conversations (id, epoch, status, group_info, updated_at) VALUES ($1, $2, 'active', $3, $4)`,
-		c.ID, c.Epoch, c.GroupInfo, now)
+	_, err := t.execBeside(ctx, "host conversation", `INSERT INTO mls_conversations (id, epoch, status, group_info, updated_at) VALUES (@id, @epoch, 'active', @info, @now)`,
+		named{"id": c.ID, "epoch": c.Epoch, "info": c.GroupInfo, "now": now})
 	return err
 }
 
@@ -128,17 +128,19 @@ type NextEpoch struct {
 // a conversation.
 func (t Hosted) EndEpoch(c HostedConversation, commit LogEntry, next NextEpoch) {
 	t.unsent.later(`WITH ended AS (
-			UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6, last_hash = $7, mixed = $8
-			WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active' RETURNING id)
+			UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = @info, updated_at = @at, last_hash = @hash, mixed = @mixed
+			WHERE id = @id AND generation = @generation AND term = @term AND epoch = @epoch AND status = 'active' RETURNING id)
 		INSERT INTO mls_log (conversation_id, generation, epoch, created_at, content_hash, seq, kind, sender_uri, content)
-		VALUES ((SELECT id FROM ended), $2, $4, $6, $7, $9, $10, $11, $12)`,
-		c.ID, c.Generation, c.Term, c.Epoch, next.GroupInfo, commit.At, commit.Hash, next.Mixed, commit.Seq, KindCommit, commit.Sender, commit.Content)
+		VALUES ((SELECT id FROM ended), @generation, @epoch, @at, @hash, @seq, @kind, @sender, @content)`,
+		named{"id": c.ID, "generation": c.Generation, "term": c.Term, "epoch": c.Epoch, "info": next.GroupInfo, "at": commit.At, "hash": commit.Hash,
+			"mixed": next.Mixed, "seq": commit.Seq, "kind": KindCommit, "sender": commit.Sender, "content": commit.Content})
 }
 
 // CountMessages assigns the next n numbers of a conversation's log to messages. The parameter
 // hash is the hash of the last of these messages.
 func (t Hosted) CountMessages(id uuid.UUID, n int, hash []byte, now time.Time) {
-	t.unsent.later(`UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3, last_hash = $4 WHERE id = $1`, id, n, now, hash)
+	t.unsent.later(`UPDATE mls_conversations SET last_seq = last_seq + @n, updated_at = @now, last_hash = @hash WHERE id = @id`,
+		named{"id": id, "n": n, "now": now, "hash": hash})
 }
 
 // AskReset begins a reset of a conversation if it is active, and reports whether it was. The
@@ -153,8 +155,8 @@ func (t Hosted) AskReset(ctx context.Context, id uuid.UUID, group string, now ti
 // the group that AskReset named.
 func (t Hosted) Reset(ctx context.Context, c HostedConversation, groupInfo []byte, now time.Time) error {
 	_, err := t.execBeside(ctx, "reset conversation", `WITH hosted AS (UPDATE mls_conversations SET generation = generation + 1, epoch = 0, status = 'active',
-			former_groups = former_groups || $2::text, reset_group_id = NULL, group_info = $3, updated_at = $4, mixed = false WHERE id = $1)
-		UPDATE conversations SET group_id = $5 WHERE id = $1`, c.ID, c.GroupID, groupInfo, now, c.ResetGroupID)
+			former_groups = former_groups || @former::text, reset_group_id = NULL, group_info = @info, updated_at = @now, mixed = false WHERE id = @id)
+		UPDATE conversations SET group_id = @group WHERE id = @id`, named{"id": c.ID, "former": c.GroupID, "info": groupInfo, "now": now, "group": c.ResetGroupID})
 	return err
 }
 
@@ -189,8 +191,8 @@ func (t Hosted) AddEntries(id uuid.UUID, entries ...LogEntry) {
 		seqs[i], generations[i], epochs[i], kinds[i], senders[i], contents[i], hashes[i], times[i] = e.Seq, e.Generation, e.Epoch, e.Kind, string(e.Sender), e.Content, e.Hash, e.At
 	}
 	t.unsent.later(`INSERT INTO mls_log (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, created_at)
-		SELECT $1, * FROM unnest($2::bigint[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::bytea[], $8::bytea[], $9::timestamptz[])`,
-		id, seqs, generations, epochs, kinds, senders, contents, hashes, times)
+		SELECT @id, * FROM unnest(@seqs::bigint[], @generations::int[], @epochs::bigint[], @kinds::text[], @senders::text[], @contents::bytea[], @hashes::bytea[], @times::timestamptz[])`,
+		named{"id": id, "seqs": seqs, "generations": generations, "epochs": epochs, "kinds": kinds, "senders": senders, "contents": contents, "hashes": hashes, "times": times})
 }
 
 // LoggedMessage is a LogEntry without its generation, content and time.
@@ -221,6 +223,7 @@ func (t Hosted) ListLog(ctx context.Context, id uuid.UUID, after int64, n, bytes
 // two.
 func (t Hosted) ListCommits(ctx context.Context, id uuid.UUID, generation int32, epoch int64, n, bytes int) (out []LogEntry, err error) {
 	err = t.query(ctx, "read commits", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
-		WHERE conversation_id = $1 AND generation = $2 AND epoch >= $3 AND kind = 'commit' ORDER BY epoch LIMIT $4`, id, generation, epoch, n)
+		WHERE conversation_id = @id AND generation = @generation AND epoch >= @epoch AND kind = 'commit' ORDER BY epoch LIMIT @n`,
+		named{"id": id, "generation": generation, "epoch": epoch, "n": n})
 	return out, err
 }

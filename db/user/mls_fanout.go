@@ -79,14 +79,15 @@ func (t Deliveries) EnqueueAll(ctx context.Context, jobs []Job, inboxes []Inbox,
 	t.owes = true
 	t.unsent.later(`
 		WITH job AS (
-			SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bytea[]) WITH ORDINALITY AS j (id, activity, object, type, audience, body, hash, place)
+			SELECT * FROM unnest(@ids::uuid[], @activities::text[], @objects::text[], @types::text[], @audiences::text[], @bodies::bytea[], @hashes::bytea[]) WITH ORDINALITY AS j (id, activity, object, type, audience, body, hash, place)
 		), stored AS (
 			INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
-			SELECT id, activity, nullif(object, ''), type, body, $8, ARRAY(SELECT jsonb_array_elements_text(audience::jsonb)), 'user', hash FROM job
+			SELECT id, activity, nullif(object, ''), type, body, @due, ARRAY(SELECT jsonb_array_elements_text(audience::jsonb)), 'user', hash FROM job
 		)
 		INSERT INTO deliveries (job_id, inbox, host, targets, status, last_error, next_at, created_at, updated_at, forwarded)
-		SELECT job.id, url, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''), $8, $8, $8, false
-		FROM job, unnest($9::text[], $10::text[], $11::text[], $12::text[]) AS i (url, host, targets, skip) ORDER BY job.place`,
-		c.ids, c.activities, c.objects, c.types, c.audiences, bodies, hashes, due, c.urls, c.hosts, c.targets, c.skips)
+		SELECT job.id, url, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''), @due, @due, @due, false
+		FROM job, unnest(@urls::text[], @hosts::text[], @targets::text[], @skips::text[]) AS i (url, host, targets, skip) ORDER BY job.place`,
+		named{"ids": c.ids, "activities": c.activities, "objects": c.objects, "types": c.types, "audiences": c.audiences, "bodies": bodies, "hashes": hashes,
+			"due": due, "urls": c.urls, "hosts": c.hosts, "targets": c.targets, "skips": c.skips})
 	return nil
 }

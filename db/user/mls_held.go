@@ -25,8 +25,8 @@ type HeldActivity struct {
 func (t Joined) HoldActivities(ctx context.Context, id uuid.UUID, hash []byte, all []HeldActivity, now time.Time) error {
 	for place, u := range all {
 		_, err := t.execBeside(ctx, "hold activity", `INSERT INTO mls_held (conversation_id, content_hash, place, activity_uri, body, recipients, inboxes, created_at)
-			SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT EXISTS (SELECT FROM mls_inbox WHERE conversation_id = $1 AND content_hash = $2 AND seq IS NOT NULL) ON CONFLICT DO NOTHING`,
-			id, hash, place, u.Activity, u.Body, texts(u.Recipients), texts(u.Inboxes), now)
+			SELECT @id, @hash, @place, @activity, @body, @recipients, @inboxes, @now WHERE NOT EXISTS (SELECT FROM mls_inbox WHERE conversation_id = @id AND content_hash = @hash AND seq IS NOT NULL) ON CONFLICT DO NOTHING`,
+			named{"id": id, "hash": hash, "place": place, "activity": u.Activity, "body": u.Body, "recipients": texts(u.Recipients), "inboxes": texts(u.Inboxes), "now": now})
 		if err != nil {
 			return err
 		}

@@ -50,8 +50,9 @@ func (t Messages) Lock(ctx context.Context) error { return t.lock(ctx, messagesL
 // Add stores a message, and reports whether it is new. Lock must be called first.
 func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 	n, err := t.execBeside(ctx, "keep message", `INSERT INTO mls_inbox (conversation_id, group_id, seq, generation, epoch, kind, sender_uri, object_uri, content, content_hash, receipt, blocked, activity, content_at, received_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`, e.Conversation, e.Group, e.Seq, e.Generation, e.Epoch, e.Kind, e.Sender,
-		e.Object, e.Content, e.Hash, e.Receipt, e.Blocked, e.Activity, e.ContentAt, e.At)
+		VALUES (@conversation, @group, @seq, @generation, @epoch, @kind, @sender, @object, @content, @hash, @receipt, @blocked, @activity, @content_at, @at) ON CONFLICT DO NOTHING`,
+		named{"conversation": e.Conversation, "group": e.Group, "seq": e.Seq, "generation": e.Generation, "epoch": e.Epoch, "kind": e.Kind, "sender": e.Sender,
+			"object": e.Object, "content": e.Content, "hash": e.Hash, "receipt": e.Receipt, "blocked": e.Blocked, "activity": e.Activity, "content_at": e.ContentAt, "at": e.At})
 	return n == 1, err
 }
 
@@ -62,9 +63,9 @@ func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 // have arrived before the Welcome to e's conversation.
 func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
 	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
-		WHERE conversation_id = $1 AND (content_hash = $2 AND kind <> 'opaque' OR seq = $3 OR kind = 'commit' AND $6 = 'commit' AND generation = $4 AND epoch = $5)
-			OR conversation_id IS NULL AND group_id = $7 AND sender_uri = $8 AND content_hash = $2 AND kind <> 'opaque' ORDER BY conversation_id IS NULL, arrival`,
-		e.Conversation, e.Hash, e.Seq, e.Generation, e.Epoch, e.Kind, e.Group, e.Sender)
+		WHERE conversation_id = @conversation AND (content_hash = @hash AND kind <> 'opaque' OR seq = @seq OR kind = 'commit' AND @kind = 'commit' AND generation = @generation AND epoch = @epoch)
+			OR conversation_id IS NULL AND group_id = @group AND sender_uri = @sender AND content_hash = @hash AND kind <> 'opaque' ORDER BY conversation_id IS NULL, arrival`,
+		named{"conversation": e.Conversation, "hash": e.Hash, "seq": e.Seq, "generation": e.Generation, "epoch": e.Epoch, "kind": e.Kind, "group": e.Group, "sender": e.Sender})
 }
 
 // Place completes a message that arrived before the host had ordered it. It adds e.Conversation,
@@ -77,8 +78,9 @@ func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
 	if e.Kind != KindApplication || early.Conversation == nil {
 		comes = "arrival = DEFAULT, "
 	}
-	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = $2, generation = $3, sender_uri = $4, receipt = $5, conversation_id = $6, blocked = blocked OR $7 WHERE arrival = $1 AND seq IS NULL`,
-		early.Arrival, e.Seq, e.Generation, e.Sender, e.Receipt, e.Conversation, e.Blocked)
+	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = @seq, generation = @generation, sender_uri = @sender, receipt = @receipt, conversation_id = @conversation, blocked = blocked OR @blocked WHERE arrival = @arrival AND seq IS NULL`,
+		named{"arrival": early.Arrival, "seq": e.Seq, "generation": e.Generation, "sender": e.Sender, "receipt": e.Receipt, "conversation": e.Conversation,
+			"blocked": e.Blocked})
 	return err
 }
 
@@ -101,7 +103,7 @@ func (t Messages) FindHash(ctx context.Context, id uuid.UUID, seq int64) (hash, 
 // bytes than the parameter bytes, but it returns at least two messages if there are two.
 func (t Messages) ListLog(ctx context.Context, id uuid.UUID, after, upto int64, n, bytes int) (out []InboxEntry, err error) {
 	err = t.query(ctx, "read messages of conversation", upTo(bytes, sizeOfEntry, &out), `SELECT `+inboxColumns+` FROM mls_inbox
-		WHERE conversation_id = $1 AND seq > $2 AND seq <= $3 AND kind <> 'welcome' ORDER BY seq LIMIT $4`, id, after, upto, n)
+		WHERE conversation_id = @id AND seq > @after AND seq <= @upto AND kind <> 'welcome' ORDER BY seq LIMIT @n`, named{"id": id, "after": after, "upto": upto, "n": n})
 	return out, err
 }
 
@@ -221,12 +223,14 @@ func (t Joined) IsGroupTaken(ctx context.Context, group string) (is bool, err er
 // it is a conversation of two.
 func (t Joined) Add(ctx context.Context, j JoinedConversation, now time.Time) error {
 	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at, confirmed)
-		VALUES ($1, $2, 'encrypted', $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET confirmed = excluded.confirmed`, j.ID, j.URI, j.Host, j.GroupID, now, j.Confirmed)
+		VALUES (@id, @uri, 'encrypted', @host, @group, @now, @confirmed) ON CONFLICT (id) DO UPDATE SET confirmed = excluded.confirmed`,
+		named{"id": j.ID, "uri": j.URI, "host": j.Host, "group": j.GroupID, "now": now, "confirmed": j.Confirmed})
 	if err != nil {
 		return err
 	}
 	_, err = t.execBeside(ctx, "join conversation", `INSERT INTO mls_joined (id, generation, epoch, last_seq, whole_seq, roster_seq, status, former_groups, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8)`, j.ID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, now)
+		VALUES (@id, @generation, @epoch, @last, @whole, @roster, @status, '{}', @now)`,
+		named{"id": j.ID, "generation": j.Generation, "epoch": j.Epoch, "last": j.LastSeq, "whole": j.WholeSeq, "roster": j.RosterSeq, "status": j.Status, "now": now})
 	return err
 }
 
@@ -234,13 +238,14 @@ func (t Joined) Add(ctx context.Context, j JoinedConversation, now time.Time) er
 // the number up to which no message is missing now. Like a transaction that closes the
 // conversation, Save locks the row in conversations before the row in mls_joined.
 func (t Joined) Save(ctx context.Context, j JoinedConversation, now time.Time) (whole int64, err error) {
-	err = t.row(ctx, "save joined conversation", `WITH first AS (SELECT id FROM conversations WHERE id = $1 FOR NO KEY UPDATE),
-		known AS (UPDATE conversations SET group_id = $2 WHERE id = $1 AND group_id <> $2)
-		UPDATE mls_joined j SET generation = $3, epoch = $4, last_seq = $5, roster_seq = $7, former_groups = $10, updated_at = $11, mixed = $12,
-			status = CASE status WHEN 'closed' THEN status ELSE $8 END, reset_group_id = CASE WHEN status <> 'closed' THEN nullif($9, '') END,
-			whole_seq = (SELECT coalesce(max(seq), $6) FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM mls_inbox WHERE conversation_id = $1 AND seq > $6) AS later WHERE seq = $6 + n)
+	err = t.row(ctx, "save joined conversation", `WITH first AS (SELECT id FROM conversations WHERE id = @id FOR NO KEY UPDATE),
+		known AS (UPDATE conversations SET group_id = @group WHERE id = @id AND group_id <> @group)
+		UPDATE mls_joined j SET generation = @generation, epoch = @epoch, last_seq = @last, roster_seq = @roster, former_groups = @former, updated_at = @now, mixed = @mixed,
+			status = CASE status WHEN 'closed' THEN status ELSE @status END, reset_group_id = CASE WHEN status <> 'closed' THEN nullif(@reset, '') END,
+			whole_seq = (SELECT coalesce(max(seq), @whole) FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM mls_inbox WHERE conversation_id = @id AND seq > @whole) AS later WHERE seq = @whole + n)
 		FROM first WHERE j.id = first.id RETURNING whole_seq`,
-		[]any{j.ID, j.GroupID, j.Generation, j.Epoch, j.LastSeq, j.WholeSeq, j.RosterSeq, j.Status, j.ResetGroupID, j.FormerGroups, now, j.Mixed}, &whole)
+		[]any{named{"id": j.ID, "group": j.GroupID, "generation": j.Generation, "epoch": j.Epoch, "last": j.LastSeq, "whole": j.WholeSeq, "roster": j.RosterSeq,
+			"status": j.Status, "reset": j.ResetGroupID, "former": j.FormerGroups, "now": now, "mixed": j.Mixed}}, &whole)
 	return whole, err
 }
 
@@ -277,10 +282,11 @@ func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
 // message with the number seq. It marks all of them as Lightweb. The caller must then call
 // Hosted.NoteForeign for the actors whose servers support only the SWICG draft.
 func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) error {
-	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest($4, joined_seq + 1), leaving = false
-			WHERE conversation_id = $1 AND left_seq IS NULL AND actor_uri <> ALL($2::text[]))
-		INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq) SELECT $1, a, r, 0 FROM unnest($2::text[], $3::text[]) AS u(a, r)
-		ON CONFLICT (conversation_id, actor_uri) DO UPDATE SET role = excluded.role, left_seq = NULL, leaving = m.leaving AND m.left_seq IS NULL, lightweb = true`, id, texts(actors), roles, seq)
+	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest(@seq, joined_seq + 1), leaving = false
+			WHERE conversation_id = @id AND left_seq IS NULL AND actor_uri <> ALL(@actors::text[]))
+		INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq) SELECT @id, a, r, 0 FROM unnest(@actors::text[], @roles::text[]) AS u(a, r)
+		ON CONFLICT (conversation_id, actor_uri) DO UPDATE SET role = excluded.role, left_seq = NULL, leaving = m.leaving AND m.left_seq IS NULL, lightweb = true`,
+		named{"id": id, "actors": texts(actors), "roles": roles, "seq": seq})
 	return err
 }
 

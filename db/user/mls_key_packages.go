@@ -27,9 +27,9 @@ const PackageAvailable = "available"
 
 const keyPackageColumns = `id, ref, device_id AS device, suite, content, last_resort, not_after, state, created_at`
 
-// usable holds for a package that may be handed out at the time $1. It must be valid for
+// usable holds for a package that may be handed out at the time @now. It must be valid for
 // another day, since the claimer needs time to use it.
-const usable = `state = 'available' AND not_after > $1::timestamptz + interval '1 day'`
+const usable = `state = 'available' AND not_after > @now::timestamptz + interval '1 day'`
 
 // Add publishes a package, and reports whether it is new. A new package of last resort retires
 // the device's earlier one of the same suite.
@@ -41,7 +41,9 @@ func (t KeyPackages) Add(ctx context.Context, k KeyPackage) (bool, error) {
 		}
 	}
 	n, err := t.execBeside(ctx, "add key package", `INSERT INTO mls_key_packages (id, ref, device_id, suite, content, last_resort, not_after, state, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'available', $8) ON CONFLICT (ref) DO NOTHING`, k.ID, k.Ref, k.Device, k.Suite, k.Content, k.LastResort, k.NotAfter, k.CreatedAt)
+		VALUES (@id, @ref, @device, @suite, @content, @last_resort, @not_after, 'available', @created) ON CONFLICT (ref) DO NOTHING`,
+		named{"id": k.ID, "ref": k.Ref, "device": k.Device, "suite": k.Suite, "content": k.Content, "last_resort": k.LastResort, "not_after": k.NotAfter,
+			"created": k.CreatedAt})
 	return n == 1, err
 }
 
@@ -69,7 +71,7 @@ func (t KeyPackages) List(ctx context.Context, now time.Time) ([]KeyPackage, err
 // ListPublic returns up to n usable packages of last resort of a suite, one of each device.
 func (t KeyPackages) ListPublic(ctx context.Context, suite int32, now time.Time, n int) ([]KeyPackage, error) {
 	return collect[KeyPackage](ctx, t.tx, "list public key packages", `SELECT `+keyPackageColumns+` FROM mls_key_packages
-		WHERE `+usable+` AND suite = $2 AND last_resort ORDER BY created_at, id LIMIT $3`, now, suite, n)
+		WHERE `+usable+` AND suite = @suite AND last_resort ORDER BY created_at, id LIMIT @n`, named{"now": now, "suite": suite, "n": n})
 }
 
 // Find returns a package of the user, nil when there is none.
@@ -85,8 +87,8 @@ func (t KeyPackages) Claim(ctx context.Context, claimer vocab.ID, now time.Time)
 	once, err := collect[KeyPackage](ctx, t.tx, "claim key packages", `WITH devices AS (SELECT DISTINCT device_id FROM mls_key_packages WHERE `+usable+`),
 		picked AS (SELECT k.id FROM devices d CROSS JOIN LATERAL (SELECT id FROM mls_key_packages
 			WHERE device_id = d.device_id AND NOT last_resort AND `+usable+` ORDER BY not_after, id LIMIT 1 FOR UPDATE SKIP LOCKED) k)
-		UPDATE mls_key_packages SET state = 'claimed', claimed_by = $2, claimed_at = $1 WHERE id IN (SELECT id FROM picked)
-		RETURNING `+keyPackageColumns, now, claimer)
+		UPDATE mls_key_packages SET state = 'claimed', claimed_by = @claimer, claimed_at = @now WHERE id IN (SELECT id FROM picked)
+		RETURNING `+keyPackageColumns, named{"now": now, "claimer": claimer})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (t KeyPackages) Claim(ctx context.Context, claimer vocab.ID, now time.Time)
 		devices[i] = k.Device
 	}
 	last, err := collect[KeyPackage](ctx, t.tx, "take key packages of last resort", `SELECT DISTINCT ON (device_id) `+keyPackageColumns+` FROM mls_key_packages
-		WHERE `+usable+` AND last_resort AND device_id <> ALL($2) ORDER BY device_id, suite`, now, devices)
+		WHERE `+usable+` AND last_resort AND device_id <> ALL(@devices) ORDER BY device_id, suite`, named{"now": now, "devices": devices})
 	return append(once, last...), err
 }
 
@@ -138,9 +140,9 @@ type PackageStats struct {
 func (t KeyPackages) CountStats(ctx context.Context, now time.Time) (*PackageStats, error) {
 	return one[PackageStats](ctx, t.tx, "count key packages", `SELECT count(*) FILTER (WHERE `+usable+`) AS available,
 		count(*) FILTER (WHERE `+usable+` AND NOT last_resort) AS one_time, count(*) FILTER (WHERE `+usable+` AND last_resort) AS last_resort,
-		count(*) FILTER (WHERE state = 'claimed') AS claimed, count(*) FILTER (WHERE state = 'available' AND not_after <= $1::timestamptz + interval '1 day') AS expired,
+		count(*) FILTER (WHERE state = 'claimed') AS claimed, count(*) FILTER (WHERE state = 'available' AND not_after <= @now::timestamptz + interval '1 day') AS expired,
 		count(*) FILTER (WHERE state = 'revoked') AS revoked,
-		count(DISTINCT device_id) FILTER (WHERE `+usable+`) AS devices, coalesce(bool_or(told_low), false) AS told FROM mls_key_packages`, now)
+		count(DISTINCT device_id) FILTER (WHERE `+usable+`) AS devices, coalesce(bool_or(told_low), false) AS told FROM mls_key_packages`, named{"now": now})
 }
 
 // NoteLow stores whether the user was told that few packages are left. The parameter low is false

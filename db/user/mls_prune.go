@@ -84,7 +84,9 @@ func (t *tx) pruneCommits(ctx context.Context, p Pruning, at reached, attempt, q
 		reachedCommit
 		Read, Gone int
 	}
-	b, err := one[batch](ctx, t, attempt, query, from.Conversation, from.Generation, from.Epoch, from.Place, from.Needed, from.Bytes, p.Messages, p.Me)
+	b, err := one[batch](ctx, t, attempt, query,
+		named{"conversation": from.Conversation, "generation": from.Generation, "epoch": from.Epoch, "place": from.Place, "needed": from.Needed,
+			"bytes": from.Bytes, "before": p.Messages, "me": p.Me})
 	if err != nil || b == nil {
 		return did, nil, err
 	}
@@ -94,17 +96,17 @@ func (t *tx) pruneCommits(ctx context.Context, p Pruning, at reached, attempt, q
 	return Pruned{Messages: b.Gone}, next, nil
 }
 
-// In these queries $1 to $6 are a reachedCommit, $7 is the time before which old rows arrived, and
-// $8 the user's actor.
+// In these queries @before is the time before which old rows arrived, and @me the user's actor. The
+// other arguments are a reachedCommit.
 var (
 	pruneLog = pruneTable("mls_log", "seq", "created_at", `EXISTS (SELECT FROM mls_conversations m
-		WHERE m.id = s.conversation_id AND m.generation = s.generation AND m.status <> 'closed') AND $8::text <> ''`)
+		WHERE m.id = s.conversation_id AND m.generation = s.generation AND m.status <> 'closed') AND @me::text <> ''`)
 
 	// A user who was removed has no open conversation, nor has one who was only invited. An
 	// outsider's messages have bounds of their own, which are free again once these are old.
 	pruneInbox = pruneTable("mls_inbox", "arrival", "received_at", `EXISTS (SELECT FROM mls_joined j JOIN conversations c USING (id)
 		WHERE j.id = s.conversation_id AND j.generation = s.generation AND j.status IN ('active', 'reset_pending') AND c.confirmed
-			AND NOT EXISTS (SELECT FROM conversation_members me WHERE me.conversation_id = j.id AND me.actor_uri = $8 AND me.left_seq IS NOT NULL)
+			AND NOT EXISTS (SELECT FROM conversation_members me WHERE me.conversation_id = j.id AND me.actor_uri = @me AND me.left_seq IS NOT NULL)
 			AND (c.host_uri <> '' OR EXISTS (SELECT FROM conversation_members b WHERE b.conversation_id = j.id AND b.actor_uri = s.sender_uri)))`)
 )
 
@@ -114,13 +116,13 @@ var (
 func pruneTable(table, place, at, needed string) string {
 	number := func(n int) string { return strconv.Itoa(n) }
 	return `WITH batch AS MATERIALIZED (SELECT s.conversation_id, s.generation, s.epoch, s.` + place + ` AS place, s.` + at + ` AS at, octet_length(s.content) AS bytes, ` + needed + ` AS needed
-			FROM ` + table + ` s WHERE s.kind = 'commit' AND s.seq IS NOT NULL AND (s.conversation_id, s.generation, s.epoch, s.` + place + `) < ($1::uuid, $2::int, $3::bigint, $4::bigint)
+			FROM ` + table + ` s WHERE s.kind = 'commit' AND s.seq IS NOT NULL AND (s.conversation_id, s.generation, s.epoch, s.` + place + `) < (@conversation::uuid, @generation::int, @epoch::bigint, @place::bigint)
 			ORDER BY s.conversation_id DESC, s.generation DESC, s.epoch DESC, s.` + place + ` DESC LIMIT ` + number(pruneBatch) + `),
-		counted AS MATERIALIZED (SELECT batch.*, count(*) FILTER (WHERE needed) OVER newer + CASE WHEN conversation_id = $1 THEN $5::bigint ELSE 0 END AS n,
-				(coalesce(sum(bytes) FILTER (WHERE needed) OVER newer, 0) + CASE WHEN conversation_id = $1 THEN $6::bigint ELSE 0 END)::bigint AS total
+		counted AS MATERIALIZED (SELECT batch.*, count(*) FILTER (WHERE needed) OVER newer + CASE WHEN conversation_id = @conversation THEN @needed::bigint ELSE 0 END AS n,
+				(coalesce(sum(bytes) FILTER (WHERE needed) OVER newer, 0) + CASE WHEN conversation_id = @conversation THEN @bytes::bigint ELSE 0 END)::bigint AS total
 			FROM batch WINDOW newer AS (PARTITION BY conversation_id ORDER BY generation DESC, epoch DESC, place DESC)),
 		gone AS (DELETE FROM ` + table + ` USING counted c WHERE ` + table + `.conversation_id = c.conversation_id AND ` + table + `.` + place + ` = c.place
-			AND c.at < $7 AND NOT (c.needed AND c.n <= ` + number(keptCommits) + ` AND c.total <= ` + number(keptCommitBytes) + `) RETURNING 1)
+			AND c.at < @before AND NOT (c.needed AND c.n <= ` + number(keptCommits) + ` AND c.total <= ` + number(keptCommitBytes) + `) RETURNING 1)
 		SELECT conversation_id AS conversation, generation, epoch, place, n AS needed, total AS bytes, (SELECT count(*) FROM batch) AS read, (SELECT count(*) FROM gone) AS gone
 			FROM counted ORDER BY conversation_id, generation, epoch, place LIMIT 1`
 }

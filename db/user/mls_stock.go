@@ -17,6 +17,6 @@ type MLSStock struct {
 // CountStock counts the MLSStock of the user. The parameter me is the user's actor.
 func (t KeyPackages) CountStock(ctx context.Context, me vocab.ID, now time.Time) (s MLSStock, err error) {
 	err = t.row(ctx, "count key packages and welcomes", `SELECT (SELECT count(*) FROM mls_key_packages WHERE `+usable+` AND NOT last_resort),
-		(SELECT count(*) FROM mls_welcomes WHERE recipient_uri = $2 AND state IN ('available', 'in_flight'))`, []any{now, me}, &s.KeyPackages, &s.Welcomes)
+		(SELECT count(*) FROM mls_welcomes WHERE recipient_uri = @me AND state IN ('available', 'in_flight'))`, []any{named{"now": now, "me": me}}, &s.KeyPackages, &s.Welcomes)
 	return s, err
 }

@@ -34,21 +34,22 @@ const (
 // Add stores a Welcome for its recipient. It does not store w.URI, which belongs to the
 // conversation.
 func (t Welcomes) Add(ctx context.Context, w Welcome) error {
-	_, err := t.execBeside(ctx, "add welcome", addWelcome, w.args()...)
+	_, err := t.execBeside(ctx, "add welcome", addWelcome, w.args())
 	return err
 }
 
 const addWelcome = `INSERT INTO mls_welcomes (id, conversation_id, recipient_uri, key_package_ref, content, state, created_at, sender_uri, object_uri)
-	VALUES ($1, nullif($2::uuid, '00000000-0000-0000-0000-000000000000'), $3, $4, $5, 'available', $6, $7, $8)`
+	VALUES (@id, nullif(@conversation::uuid, '00000000-0000-0000-0000-000000000000'), @recipient, @package, @content, 'available', @created, @sender, @object)`
 
-func (w Welcome) args() []any {
-	return []any{w.ID, w.Conversation, w.Recipient, w.KeyPackage, w.Content, w.CreatedAt, w.Sender, w.Object}
+func (w Welcome) args() named {
+	return named{"id": w.ID, "conversation": w.Conversation, "recipient": w.Recipient, "package": w.KeyPackage, "content": w.Content,
+		"created": w.CreatedAt, "sender": w.Sender, "object": w.Object}
 }
 
 // Take does what Add does, for a Welcome that arrived in an activity of another actor. It reports
 // whether the Welcome is new.
 func (t Welcomes) Take(ctx context.Context, w Welcome) (bool, error) {
-	n, err := t.execBeside(ctx, "take welcome", addWelcome+` ON CONFLICT DO NOTHING`, w.args()...)
+	n, err := t.execBeside(ctx, "take welcome", addWelcome+` ON CONFLICT DO NOTHING`, w.args())
 	return n == 1, err
 }
 
@@ -99,12 +100,12 @@ func (t Welcomes) IsInviter(ctx context.Context, id uuid.UUID, actor vocab.ID) (
 // oldest first. If device is not empty, it leases only Welcomes for key packages of this
 // device. A Welcome that is not confirmed by the end of the lease can be leased again.
 func (t Welcomes) Lease(ctx context.Context, recipient vocab.ID, device string, n int, now, until time.Time) ([]Welcome, error) {
-	return collect[Welcome](ctx, t.tx, "lease welcomes", `WITH leased AS (UPDATE mls_welcomes SET state = 'in_flight', leased_until = $4 WHERE id IN
-			(SELECT id FROM mls_welcomes WHERE recipient_uri = $1 AND (state = 'available' OR state = 'in_flight' AND leased_until <= $3)
-				AND ($5 = '' OR key_package_ref IN (SELECT ref FROM mls_key_packages WHERE device_id = $5))
-				ORDER BY created_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
+	return collect[Welcome](ctx, t.tx, "lease welcomes", `WITH leased AS (UPDATE mls_welcomes SET state = 'in_flight', leased_until = @until WHERE id IN
+			(SELECT id FROM mls_welcomes WHERE recipient_uri = @recipient AND (state = 'available' OR state = 'in_flight' AND leased_until <= @now)
+				AND (@device = '' OR key_package_ref IN (SELECT ref FROM mls_key_packages WHERE device_id = @device))
+				ORDER BY created_at, id LIMIT @n FOR UPDATE SKIP LOCKED)
 			RETURNING *)
-		SELECT `+welcomeColumns+` FROM leased w ORDER BY w.created_at, w.id`, recipient, n, now, until, device)
+		SELECT `+welcomeColumns+` FROM leased w ORDER BY w.created_at, w.id`, named{"recipient": recipient, "n": n, "now": now, "until": until, "device": device})
 }
 
 // Confirm stores that the recipient has joined a conversation by a Welcome. It returns the state
