@@ -148,20 +148,22 @@ func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, d
 	rows, err := collect[row](ctx, t.tx, "store deliveries", `
 		WITH job AS (
 			INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
-			VALUES ($1, $2, nullif($3, ''), $4, $5, $6, $7, $8, $9) ON CONFLICT (dedupe_hash) DO NOTHING RETURNING id, object_uri
+			VALUES (@id, @activity, nullif(@object, ''), @type, @body, @due, @audience, @signer, @hash) ON CONFLICT (dedupe_hash) DO NOTHING RETURNING id, object_uri
 		), stored AS (
 			INSERT INTO deliveries (job_id, inbox, host, targets, followers_digest, status, last_error, lease_owner, next_at, created_at, updated_at, forwarded)
 			SELECT job.id, inbox, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), digest, CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''),
-				CASE WHEN leased THEN $15 END, CASE WHEN leased THEN $16 ELSE $6 END, $6, $6, $19
-			FROM job, unnest($10::text[], $11::text[], $12::text[], $13::bytea[], $14::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
-				LATERAL (SELECT skip = '' AND $15 <> '' AND place <= $17 AND host <> ALL(coalesce($18, '{}'::text[])) AND '.' || host NOT LIKE ALL(coalesce($20, '{}'::text[])) AND NOT EXISTS (
+				CASE WHEN leased THEN @owner END, CASE WHEN leased THEN @until ELSE @due END, @due, @due, @forwarded
+			FROM job, unnest(@urls::text[], @hosts::text[], @targets::text[], @digests::bytea[], @skips::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
+				LATERAL (SELECT skip = '' AND @owner <> '' AND place <= @most AND host <> ALL(coalesce(@except, '{}'::text[])) AND '.' || host NOT LIKE ALL(coalesce(@patterns, '{}'::text[])) AND NOT EXISTS (
 					SELECT FROM delivery_jobs k WHERE k.object_uri = job.object_uri AND EXISTS (SELECT FROM deliveries e
 					WHERE e.job_id = k.id AND e.host = i.host AND e.status NOT IN ('delivered', 'failed', 'skipped') OFFSET 0) OFFSET 0)) AS l (leased)
 			ON CONFLICT (job_id, inbox) DO NOTHING RETURNING id, inbox, lease_owner
 		)
 		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
-		j.ID, j.Activity, j.Object, j.Type, j.Body, due, texts(j.Audience), signer, j.dedupe(inboxes),
-		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, except, j.Forwarded, patterns)
+		named{"id": j.ID, "activity": j.Activity, "object": j.Object, "type": j.Type, "body": j.Body, "due": due, "audience": texts(j.Audience),
+			"signer": signer, "hash": j.dedupe(inboxes),
+			"urls": urls, "hosts": hosts, "targets": targets, "digests": digests, "skips": skips,
+			"owner": l.Owner, "until": l.Until, "most": l.Most, "except": except, "forwarded": j.Forwarded, "patterns": patterns})
 	t.owes = true
 	for _, r := range rows {
 		t.leasedUntil = l.Until
@@ -207,18 +209,20 @@ type ClaimBounds struct {
 func (t Deliveries) Claim(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
 	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
-			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND '.' || d.host NOT LIKE ALL(coalesce($9, '{}'::text[])) AND (d.host = '' OR NOT $6)
+			WHERE d.status = 'pending' AND d.next_at <= @now AND d.host <> ALL(coalesce(@hosts, '{}'::text[])) AND '.' || d.host NOT LIKE ALL(coalesce(@patterns, '{}'::text[])) AND (d.host = '' OR NOT @local)
 				AND EXISTS (SELECT FROM delivery_jobs j WHERE j.id = d.job_id AND ` + unblocked + ` OFFSET 0)`
 	return collect[Delivery](ctx, t.tx, "claim deliveries", `
 		WITH own AS (`+due+` AND NOT d.forwarded
-			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE SKIP LOCKED
-		), forwarded AS (`+due+` AND d.forwarded AND d.host <> ALL(coalesce($8, '{}'::text[]))
-			ORDER BY d.next_at, d.id LIMIT $7 FOR UPDATE SKIP LOCKED
+			ORDER BY d.next_at, d.id LIMIT @most FOR UPDATE SKIP LOCKED
+		), forwarded AS (`+due+` AND d.forwarded AND d.host <> ALL(coalesce(@crowded, '{}'::text[]))
+			ORDER BY d.next_at, d.id LIMIT @forwarded FOR UPDATE SKIP LOCKED
 		), taken AS (
-			UPDATE deliveries d SET next_at = $3, `+leaseLost+`, lease_owner = $1, updated_at = $2 WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
+			UPDATE deliveries d SET next_at = @until, `+leaseLost+`, lease_owner = @owner, updated_at = @now WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
-		SELECT `+takenColumns+` FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
+		SELECT `+takenColumns+` FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`,
+		named{"owner": owner, "now": now, "until": now.Add(lease), "most": b.Most, "hosts": hosts, "local": b.Local, "forwarded": b.Forwarded,
+			"crowded": b.Crowded, "patterns": patterns})
 }
 
 // Release ends the leases of owner, and makes the deliveries that owner had leased due now.
@@ -243,8 +247,9 @@ func (t Deliveries) TakeOver(ctx context.Context, kind, owner string, now time.T
 // parameter held. It is called when an answer of the database was lost, so that owner does not
 // know of all its leases.
 func (t Deliveries) RecoverLeases(ctx context.Context, owner string, held []int64, until, now time.Time) error {
-	_, err := t.execBeside(ctx, "recover leases", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $4
-		WHERE status = 'pending' AND lease_owner = $1 AND next_at <= $3 AND id <> ALL(coalesce($2, '{}'::bigint[]))`, owner, held, until, now)
+	_, err := t.execBeside(ctx, "recover leases", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = @now
+		WHERE status = 'pending' AND lease_owner = @owner AND next_at <= @until AND id <> ALL(coalesce(@held, '{}'::bigint[]))`,
+		named{"owner": owner, "held": held, "until": until, "now": now})
 	return err
 }
 

@@ -31,9 +31,9 @@ var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 // they were planned. If waiting is true, it also makes pending deliveries with a later time due
 // now. It returns how many deliveries it changed.
 func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
-	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
-		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
-		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n, waiting)
+	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = @now, updated_at = @now WHERE id IN (
+		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = @host AND (status = 'parked' OR @waiting AND next_at > @now) AND lease_owner IS NULL
+		ORDER BY next_at LIMIT @n FOR UPDATE SKIP LOCKED)`, named{"host": host, "now": now, "n": n, "waiting": waiting})
 	return int(count), err
 }
 
@@ -62,9 +62,10 @@ const many = 500
 // PutOff delays up to n of the due deliveries to a host until a later time. It does nothing if
 // the number of due deliveries is below the constant many.
 func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
-	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
-		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
-		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 LIMIT $5) AS first) = $5`, host, until, now, n, many)
+	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = @until, updated_at = @now WHERE id IN (
+		SELECT id FROM deliveries WHERE status = 'pending' AND host = @host AND next_at <= @now AND lease_owner IS NULL ORDER BY next_at LIMIT @n FOR UPDATE SKIP LOCKED)
+		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = @host AND next_at <= @now LIMIT @many) AS first) = @many`,
+		named{"host": host, "until": until, "now": now, "n": n, "many": many})
 	return err
 }
 
@@ -74,10 +75,10 @@ func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []stri
 	type row struct{ Host string }
 	hosts, domains, patterns := hostPatterns(list)
 	rows, err := collect[row](ctx, t.tx, "list hosts", `
-		SELECT h AS host FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
-		UNION ALL SELECT domain FROM unnest($3::text[], $4::text[]) AS d (domain, pattern) WHERE EXISTS (
-			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= $1)
-		ORDER BY 1`, now, hosts, domains, patterns)
+		SELECT h AS host FROM unnest(@hosts::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= @now)
+		UNION ALL SELECT domain FROM unnest(@domains::text[], @patterns::text[]) AS d (domain, pattern) WHERE EXISTS (
+			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= @now)
+		ORDER BY 1`, named{"now": now, "hosts": hosts, "domains": domains, "patterns": patterns})
 	due := make([]string, len(rows))
 	for i, r := range rows {
 		due[i] = r.Host

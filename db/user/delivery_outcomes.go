@@ -82,8 +82,8 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 	}
 	return collect[Finished](ctx, t.tx, "finish deliveries", `
 		WITH o AS (
-			SELECT * FROM unnest($2::bigint[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::bigint[],
-				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[], $18::text[])
+			SELECT * FROM unnest(@ids::bigint[], @statuses::text[], @nexts::timestamptz[], @spent::int[], @codes::int[], @answers::bytea[], @errors::text[], @latencies::bigint[],
+				@out::bigint[], @in::bigint[], @locations::text[], @waits::int[], @remotes::text[], @inboxes::text[], @hosts::text[], @headers::text[])
 				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host, headers)
 		), done AS (
 			UPDATE deliveries d SET status = CASE WHEN o.status = 'pending' AND `+withdrawn+` THEN 'skipped' ELSE o.status END,
@@ -95,18 +95,20 @@ func (t Deliveries) finishFew(ctx context.Context, owner string, all []Outcome, 
 				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
 				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
 				inbox = CASE o.inbox WHEN '' THEN d.inbox ELSE o.inbox END, host = CASE o.inbox WHEN '' THEN d.host ELSE o.host END,
-				lease_owner = NULL, updated_at = $17
+				lease_owner = NULL, updated_at = @now
 			FROM o WHERE d.id = o.id AND `+isHeld+` RETURNING d.id, d.job_id, d.status
 		), reached AS (
-			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
+			UPDATE delivery_jobs j SET first_at = @now FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
 			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
 		)
 		SELECT done.id AS delivery, reached.created_at AS waited FROM done LEFT JOIN reached USING (id)`,
-		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
+		named{"owner": owner, "ids": c.ids, "statuses": c.status, "nexts": c.nexts, "spent": c.spent, "codes": c.codes, "answers": c.answers, "errors": c.errors,
+			"latencies": c.latencies, "out": c.out, "in": c.in, "locations": c.locations, "waits": c.waits, "remotes": c.remotes, "inboxes": c.inboxes,
+			"hosts": c.hosts, "now": now, "headers": c.headers})
 }
 
-// isHeld is the condition for a delivery d whose outcome owner may record; $1 is the owner.
-const isHeld = `d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped')`
+// isHeld is the condition for a delivery d whose outcome @owner may record.
+const isHeld = `d.lease_owner = @owner AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped')`
 
 // withoutDoubles returns the outcomes, but changes an outcome to DeliverySkipped if its delivery
 // would move to an inbox that another delivery of the same job already has, or gets by an earlier
@@ -126,9 +128,10 @@ func (t Deliveries) withoutDoubles(ctx context.Context, owner string, all []Outc
 	doubles, err := collect[row](ctx, t.tx, "find doubled deliveries", `
 		WITH moved AS (
 			SELECT d.id, d.job_id, o.inbox, row_number() OVER (PARTITION BY d.job_id, o.inbox ORDER BY o.n) AS place
-			FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS o (id, inbox, n) JOIN deliveries d ON d.id = o.id WHERE `+isHeld+`
+			FROM unnest(@ids::bigint[], @inboxes::text[]) WITH ORDINALITY AS o (id, inbox, n) JOIN deliveries d ON d.id = o.id WHERE `+isHeld+`
 		)
-		SELECT id FROM moved m WHERE place > 1 OR EXISTS (SELECT FROM deliveries e WHERE e.job_id = m.job_id AND e.inbox = m.inbox)`, owner, ids, inboxes)
+		SELECT id FROM moved m WHERE place > 1 OR EXISTS (SELECT FROM deliveries e WHERE e.job_id = m.job_id AND e.inbox = m.inbox)`,
+		named{"owner": owner, "ids": ids, "inboxes": inboxes})
 	out := slices.Clone(all)
 	for n, o := range out {
 		if slices.Contains(doubles, row{o.Delivery}) {

@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -41,13 +40,13 @@ type DeliveryFilter struct {
 // terms are the conditions of a query and their arguments.
 type terms struct {
 	where []string
-	args  []any
+	args  named
 }
 
-// and adds a condition, in which ? stands for the argument.
-func (t *terms) and(condition string, arg any) {
-	t.args = append(t.args, arg)
-	t.where = append(t.where, strings.ReplaceAll(condition, "?", fmt.Sprintf("$%d", len(t.args))))
+// and adds a condition and its argument.
+func (t *terms) and(condition, name string, arg any) {
+	t.where = append(t.where, condition)
+	t.args[name] = arg
 }
 
 func (t *terms) String() string { return strings.Join(t.where, " AND ") }
@@ -55,10 +54,10 @@ func (t *terms) String() string { return strings.Join(t.where, " AND ") }
 // ofJob adds the conditions of f on a job j.
 func (f DeliveryFilter) ofJob(t *terms) {
 	if f.Job != (uuid.UUID{}) {
-		t.and(`j.id = ?`, f.Job)
+		t.and(`j.id = @job`, "job", f.Job)
 	}
 	if f.Activity != "" { // without this array the planner would scan jobs from the newest on
-		t.and(`j.id = ANY(ARRAY(SELECT id FROM delivery_jobs WHERE activity_uri = ? UNION SELECT id FROM delivery_jobs WHERE object_uri = ?))`, f.Activity)
+		t.and(`j.id = ANY(ARRAY(SELECT id FROM delivery_jobs WHERE activity_uri = @activity UNION SELECT id FROM delivery_jobs WHERE object_uri = @activity))`, "activity", f.Activity)
 	}
 }
 
@@ -75,18 +74,18 @@ type DeliveryJob struct {
 	Instance  bool       `json:"-"`                            // the instance actor sends it
 }
 
-// leased holds for a delivery d on which a process has a lease at the time ?.
-const leased = `d.status = 'pending' AND d.lease_owner IS NOT NULL AND d.next_at > ?`
+// leased holds for a delivery d on which a process has a lease at the time @now.
+const leased = `d.status = 'pending' AND d.lease_owner IS NOT NULL AND d.next_at > @now`
 
 // jobColumns are the columns of DeliveryJob. j is the job, c its tally.
 const jobColumns = `j.id, j.activity_uri AS activity, coalesce(j.object_uri, '') AS object, j.type, c.status, c.total, c.pending, c.delivered, c.failed, c.skipped, j.created_at, j.first_at, j.signer = 'instance' AS instance`
 
-// tally counts the deliveries of job j. $1 is the current time.
-var tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN delivered > 0 AND pending + failed > 0 THEN 'partial' WHEN pending > 0 THEN 'pending'
+// tally counts the deliveries of job j. @now is the current time.
+const tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN delivered > 0 AND pending + failed > 0 THEN 'partial' WHEN pending > 0 THEN 'pending'
 		WHEN delivered > 0 THEN 'delivered' ELSE 'error' END AS status, t.* FROM (
 	SELECT count(*) + jsonb_array_length(j.reached) AS total, count(*) FILTER (WHERE d.status IN ('pending', 'parked')) AS pending,
 		count(*) FILTER (WHERE d.status = 'delivered') + jsonb_array_length(j.reached) AS delivered, count(*) FILTER (WHERE d.status = 'failed') AS failed,
-		count(*) FILTER (WHERE d.status = 'skipped') AS skipped, count(*) FILTER (WHERE ` + strings.ReplaceAll(leased, "?", "$1") + `) AS leased
+		count(*) FILTER (WHERE d.status = 'skipped') AS skipped, count(*) FILTER (WHERE ` + leased + `) AS leased
 	FROM deliveries d WHERE d.job_id = j.id) t) c`
 
 // List returns up to n jobs after a place, the newest first. Without a place it begins with the
@@ -95,41 +94,39 @@ var tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN deliver
 // or DeliverySkipped, it returns jobs that have a delivery in this state; if f.Hosts is not
 // empty, this delivery must go to one of these hosts.
 func (t Jobs) List(ctx context.Context, f DeliveryFilter, status string, after *Place, n int, now time.Time) ([]DeliveryJob, error) {
-	q := terms{args: []any{now}}
-	q.and(`j.id < ?`, uuid.UUID(after.orFirst().ID))
+	q := terms{args: named{"now": now, "n": n}}
+	q.and(`j.id < @before`, "before", uuid.UUID(after.orFirst().ID))
 	f.ofJob(&q)
 	if !f.Since.IsZero() {
-		q.and(`j.created_at >= ?`, f.Since)
+		q.and(`j.created_at >= @since`, "since", f.Since)
 	}
 	of := terms{args: q.args}
 	switch status {
 	case "":
 	case DeliveryParked, DeliveryFailed, DeliverySkipped:
-		of.and(`e.status = ?`, status)
+		of.and(`e.status = @status`, "status", status)
 	default:
-		q.and(`c.status = ?`, status)
-		of.args = q.args
+		q.and(`c.status = @status`, "status", status)
 	}
 	reached := ""
 	if len(f.Hosts) > 0 {
-		of.and(`e.host = ANY(?)`, f.Hosts)
+		of.and(`e.host = ANY(@hosts)`, "hosts", f.Hosts)
 		// The hosts are the only condition, so deliveries that have no row any more count, too.
 		if len(of.where) == 1 {
-			reached = fmt.Sprintf(` OR EXISTS (SELECT FROM jsonb_to_recordset(j.reached) AS r (host text) WHERE r.host = ANY($%d))`, len(of.args))
+			reached = ` OR EXISTS (SELECT FROM jsonb_to_recordset(j.reached) AS r (host text) WHERE r.host = ANY(@hosts))`
 		}
 	}
 	where := q.String()
 	if len(of.where) > 0 { // OFFSET makes the planner check job by job, and stop when the page is full
 		where += ` AND (EXISTS (SELECT FROM deliveries e WHERE e.job_id = j.id AND ` + of.String() + ` OFFSET 0)` + reached + `)`
 	}
-	args := append(of.args, n)
 	return collect[DeliveryJob](ctx, t.tx, "list delivery jobs", `SELECT `+jobColumns+` FROM delivery_jobs j, `+tally+`
-		WHERE `+where+fmt.Sprintf(` ORDER BY j.id DESC LIMIT $%d`, len(args)), args...)
+		WHERE `+where+` ORDER BY j.id DESC LIMIT @n`, q.args)
 }
 
 // Find returns one job, nil when there is none.
 func (t Jobs) Find(ctx context.Context, id uuid.UUID, now time.Time) (*DeliveryJob, error) {
-	return one[DeliveryJob](ctx, t.tx, "read delivery job", `SELECT `+jobColumns+` FROM delivery_jobs j, `+tally+` WHERE j.id = $2`, now, id)
+	return one[DeliveryJob](ctx, t.tx, "read delivery job", `SELECT `+jobColumns+` FROM delivery_jobs j, `+tally+` WHERE j.id = @id`, named{"now": now, "id": id})
 }
 
 // SentJob is the current state of the fan-out of one of the user's activities.
@@ -146,7 +143,7 @@ func (t Jobs) FindSent(ctx context.Context, activity vocab.ID, now time.Time) (*
 			SELECT unnest(d.targets) AS target FROM deliveries d WHERE d.job_id = j.id AND d.status <> 'skipped'
 			UNION ALL SELECT jsonb_array_elements_text(r -> 'targets') FROM jsonb_array_elements(j.reached) r) reached) AS recipients,
 		c.total, c.pending, c.delivered, c.failed, c.skipped
-		FROM delivery_jobs j, `+tally+` WHERE j.activity_uri = $2 AND j.signer = 'user' ORDER BY j.id LIMIT 1`, now, activity)
+		FROM delivery_jobs j, `+tally+` WHERE j.activity_uri = @activity AND j.signer = 'user' ORDER BY j.id LIMIT 1`, named{"now": now, "activity": activity})
 }
 
 // DeliveryReport is the stored state of one delivery. Headers and Answer are empty if the post was
@@ -215,14 +212,12 @@ func Printable(s string) string {
 	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
 }
 
-// deliveryColumns are the columns of DeliveryReport. d is the delivery, $1 the current time.
-var deliveryColumns = `d.id, d.job_id AS job, d.inbox, d.host, d.targets, CASE WHEN ` + isLeased + ` THEN 'delivering' ELSE d.status END AS status, d.attempts,
-	CASE WHEN d.status = 'pending' AND NOT (` + isLeased + `) THEN d.next_at END AS next_at, coalesce(d.last_status, 0) AS last_status,
+// deliveryColumns are the columns of DeliveryReport. d is the delivery, @now the current time.
+const deliveryColumns = `d.id, d.job_id AS job, d.inbox, d.host, d.targets, CASE WHEN ` + leased + ` THEN 'delivering' ELSE d.status END AS status, d.attempts,
+	CASE WHEN d.status = 'pending' AND NOT (` + leased + `) THEN d.next_at END AS next_at, coalesce(d.last_status, 0) AS last_status,
 	coalesce(d.last_headers, '') AS headers, d.last_answer AS answer, coalesce(d.last_location, '') AS location,
 	coalesce(d.retry_after_s, 0) AS retry_after, coalesce(d.last_error, '') AS error, coalesce(d.remote_id, '') AS remote_id, coalesce(d.latency_ms, 0) AS latency_ms,
 	d.bytes_out, d.bytes_in, d.created_at, d.updated_at`
-
-var isLeased = strings.ReplaceAll(leased, "?", "$1")
 
 // ListDeliveries returns up to n deliveries of a job, sorted by id. It returns only deliveries
 // whose id is greater than after. Ids below 0 come first. They are ids of old deliveries that
@@ -232,15 +227,16 @@ func (t Jobs) ListDeliveries(ctx context.Context, job uuid.UUID, after int64, n 
 		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next_at, 0 AS last_status, '' AS headers, NULL::bytea AS answer,
 			'' AS location, 0 AS retry_after, '' AS error, '' AS remote_id, 0 AS latency_ms, 0 AS bytes_out, 0 AS bytes_in, j.created_at, NULL::timestamptz AS updated_at
 		FROM delivery_jobs j, ROWS FROM (jsonb_to_recordset(j.reached) AS (inbox text, host text, targets text[])) WITH ORDINALITY AS r (inbox, host, targets, place)
-		WHERE j.id = $2 AND -r.place > $3 ORDER BY 1 LIMIT $4)
-		UNION ALL (SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = $2 AND d.id > $3 ORDER BY d.id LIMIT $4)
-		ORDER BY 1 LIMIT $4`, now, job, after, n)
+		WHERE j.id = @job AND -r.place > @after ORDER BY 1 LIMIT @n)
+		UNION ALL (SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = @job AND d.id > @after ORDER BY d.id LIMIT @n)
+		ORDER BY 1 LIMIT @n`, named{"now": now, "job": job, "after": after, "n": n})
 }
 
 // ListOpenFirst returns up to n deliveries of a job. Deliveries that have not succeeded come
 // first.
 func (t Jobs) ListOpenFirst(ctx context.Context, job uuid.UUID, n int, now time.Time) ([]DeliveryReport, error) {
-	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = $2 ORDER BY d.status = 'delivered', d.id LIMIT $3`, now, job, n)
+	return collect[DeliveryReport](ctx, t.tx, "list deliveries", `SELECT `+deliveryColumns+` FROM deliveries d WHERE d.job_id = @job ORDER BY d.status = 'delivered', d.id LIMIT @n`,
+		named{"now": now, "job": job, "n": n})
 }
 
 // DeliveryState counts the deliveries to a host that are in one state.
@@ -261,6 +257,6 @@ func (t Jobs) CountStates(ctx context.Context, now time.Time) ([]DeliveryState, 
 	return collect[DeliveryState](ctx, t.tx, "count deliveries", `SELECT host, state AS status, count(*), min(created_at) AS oldest, min(next) AS next_at,
 			coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '') AS error
 		FROM (SELECT d.host, d.created_at, d.last_error, to_char(d.updated_at AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') AS at,
-			CASE WHEN `+isLeased+` THEN 'delivering' ELSE d.status END AS state, CASE WHEN d.status = 'pending' AND NOT (`+isLeased+`) THEN d.next_at END AS next FROM deliveries d) s
-		GROUP BY host, state ORDER BY host, state`, now)
+			CASE WHEN `+leased+` THEN 'delivering' ELSE d.status END AS state, CASE WHEN d.status = 'pending' AND NOT (`+leased+`) THEN d.next_at END AS next FROM deliveries d) s
+		GROUP BY host, state ORDER BY host, state`, named{"now": now})
 }

@@ -41,13 +41,13 @@ func lapseDeliveries(ctx context.Context, t *tx, p Pruning, at reached) (did Pru
 	}
 	rows, err := collect[row](ctx, t, "give up deliveries", `
 		WITH old AS (
-			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.status = 'parked' AND d.id > $1
-				AND d.created_at <= CASE WHEN j.type = ANY($2) THEN $3::timestamptz ELSE $4::timestamptz END ORDER BY d.id LIMIT $5 FOR UPDATE OF d SKIP LOCKED
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.status = 'parked' AND d.id > @after
+				AND d.created_at <= CASE WHEN j.type = ANY(@types) THEN @lasting::timestamptz ELSE @parked::timestamptz END ORDER BY d.id LIMIT @n FOR UPDATE OF d SKIP LOCKED
 		), gone AS (
-			UPDATE deliveries d SET status = 'failed', last_error = $6, updated_at = $7 FROM old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox
+			UPDATE deliveries d SET status = 'failed', last_error = @why, updated_at = @now FROM old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox
 		)
 		SELECT gone.id, j.activity_uri AS activity, j.type, gone.inbox FROM gone JOIN delivery_jobs j ON j.id = gone.job_id ORDER BY gone.id`,
-		at.delivery, r.Types, r.Now.Add(-r.Lasting), r.Now.Add(-r.Parked), pruneBatch, lapsed, r.Now)
+		named{"after": at.delivery, "types": r.Types, "lasting": r.Now.Add(-r.Lasting), "parked": r.Now.Add(-r.Parked), "n": pruneBatch, "why": lapsed, "now": r.Now})
 	if err != nil {
 		return did, nil, err
 	}

@@ -6,9 +6,9 @@ import (
 )
 
 // superseded holds for a delivery d of job j that was given up and must not be retried, because a
-// later activity of one of the types ? took its content back. A retry would make recipients show
-// that content again.
-const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(?)
+// later activity of one of the types @take_back took its content back. A retry would make
+// recipients show that content again.
+const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(@take_back)
 	AND k.created_at >= j.created_at AND k.id <> j.id)`
 
 // DeliveryChoice selects the deliveries to retry now, or to drop. It never selects deliveries
@@ -22,22 +22,22 @@ type DeliveryChoice struct {
 
 // of adds the conditions of c on deliveries d of jobs j.
 func (c DeliveryChoice) of(t *terms, types Types, now time.Time) {
-	t.and(`d.status = ANY(?)`, c.States)
-	t.and(`NOT (`+leased+`)`, now)
+	t.and(`d.status = ANY(@states)`, "states", c.States)
+	t.and(`NOT (`+leased+`)`, "now", now)
 	c.ofJob(t)
 	if len(c.Hosts) > 0 {
-		t.and(`d.host = ANY(?)`, c.Hosts)
+		t.and(`d.host = ANY(@hosts)`, "hosts", c.Hosts)
 	}
 	if len(c.Except) > 0 {
-		t.and(`d.host <> ALL(?)`, c.Except)
+		t.and(`d.host <> ALL(@except)`, "except", c.Except)
 	}
 	if !c.Since.IsZero() {
-		t.and(`d.created_at >= ?`, c.Since)
+		t.and(`d.created_at >= @since`, "since", c.Since)
 	}
 	if !c.Before.IsZero() {
-		t.and(`d.updated_at < ?`, c.Before)
+		t.and(`d.updated_at < @before`, "before", c.Before)
 	}
-	t.and(`NOT (`+superseded+`)`, types.TakeBack)
+	t.and(`NOT (`+superseded+`)`, "take_back", types.TakeBack)
 }
 
 // ChosenHost says how many of the chosen deliveries go to a host.
@@ -50,10 +50,10 @@ type ChosenHost struct {
 
 // CountChosen counts the chosen deliveries by host.
 func (t Deliveries) CountChosen(ctx context.Context, c DeliveryChoice, now time.Time) ([]ChosenHost, error) {
-	var q terms
+	q := terms{args: named{}}
 	c.of(&q, t.types, now)
 	return collect[ChosenHost](ctx, t.tx, "count deliveries", `SELECT d.host, count(*), count(*) FILTER (WHERE d.status = 'parked') AS parked, coalesce(max(d.last_error), '') AS error
-		FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` GROUP BY d.host ORDER BY d.host`, q.args...)
+		FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` GROUP BY d.host ORDER BY d.host`, q.args)
 }
 
 // Requeued is a delivery that is due again.
@@ -67,52 +67,52 @@ type Requeued struct {
 // locked. If reset is true, the deliveries count as created now and have no attempts. Requeue
 // locks the jobs of these deliveries, so that no job is pruned meanwhile.
 func (t Deliveries) Requeue(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
-	q := terms{args: []any{now, reset, after, n}}
+	q := terms{args: named{"reset": reset, "after": after, "n": n}}
 	c.of(&q, t.types, now)
 	return collect[Requeued](ctx, t.tx, "retry deliveries", `
 		WITH due AS (
-			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > @after AND `+q.String()+` ORDER BY d.id LIMIT @n
 			FOR UPDATE OF d SKIP LOCKED FOR KEY SHARE OF j SKIP LOCKED
 		), done AS (
-			UPDATE deliveries d SET `+requeue+`, next_at = $1, lease_owner = NULL FROM due WHERE d.id = due.id RETURNING d.id, d.host
+			UPDATE deliveries d SET `+requeue+`, next_at = @now, lease_owner = NULL FROM due WHERE d.id = due.id RETURNING d.id, d.host
 		)
-		SELECT id, host FROM done ORDER BY id`, q.args...)
+		SELECT id, host FROM done ORDER BY id`, q.args)
 }
 
-// requeue makes a delivery pending at the time $1. If $2 is true, the delivery also counts as
+// requeue makes a delivery pending at the time @now. If @reset is true, the delivery also counts as
 // created at that time, and has no attempts.
-const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
+const requeue = `status = 'pending', attempts = CASE WHEN @reset THEN 0 ELSE attempts END, created_at = CASE WHEN @reset THEN @now ELSE d.created_at END, updated_at = @now, ` + leaseLost
 
 // ClaimChosen leases up to n of the chosen deliveries to owner for the given time, the oldest
 // first. It passes over deliveries that must wait for an earlier delivery (see unblocked). If
 // reset is true, the leased deliveries count as created now and have no attempts.
 func (t Deliveries) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owner string, lease time.Duration, n int, now time.Time) ([]Delivery, error) {
-	q := terms{args: []any{now, reset, owner, now.Add(lease), n}}
+	q := terms{args: named{"reset": reset, "owner": owner, "until": now.Add(lease), "n": n}}
 	c.of(&q, t.types, now)
 	return collect[Delivery](ctx, t.tx, "claim deliveries", `
 		WITH due AS (
-			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` AND `+unblocked+` ORDER BY d.id LIMIT $5
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` AND `+unblocked+` ORDER BY d.id LIMIT @n
 			FOR UPDATE OF d SKIP LOCKED FOR KEY SHARE OF j SKIP LOCKED
 		), taken AS (
-			UPDATE deliveries d SET `+requeue+`, next_at = $4, lease_owner = $3 FROM due WHERE d.id = due.id
+			UPDATE deliveries d SET `+requeue+`, next_at = @until, lease_owner = @owner FROM due WHERE d.id = due.id
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
-		SELECT `+takenColumns+` FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
+		SELECT `+takenColumns+` FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args)
 }
 
 // Drop skips up to n of the chosen deliveries, the oldest first, and stores the reason in them.
 // It considers only deliveries whose id is greater than after. It returns the id of the last
 // skipped delivery, and how many it skipped.
 func (t Deliveries) Drop(ctx context.Context, c DeliveryChoice, why string, after int64, n int, now time.Time) (last int64, dropped int, err error) {
-	q := terms{args: []any{now, why, after, n}}
+	q := terms{args: named{"why": why, "after": after, "n": n}}
 	c.of(&q, t.types, now)
 	err = t.row(ctx, "drop deliveries", `
 		WITH due AS (
-			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED
+			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > @after AND `+q.String()+` ORDER BY d.id LIMIT @n FOR UPDATE OF d SKIP LOCKED
 		), done AS (
-			UPDATE deliveries d SET status = 'skipped', last_error = $2, `+leaseLost+`, lease_owner = NULL, updated_at = $1 FROM due WHERE d.id = due.id RETURNING d.id
+			UPDATE deliveries d SET status = 'skipped', last_error = @why, `+leaseLost+`, lease_owner = NULL, updated_at = @now FROM due WHERE d.id = due.id RETURNING d.id
 		)
-		SELECT coalesce(max(id), 0), count(*) FROM done`, q.args, &last, &dropped)
+		SELECT coalesce(max(id), 0), count(*) FROM done`, []any{q.args}, &last, &dropped)
 	return last, dropped, err
 }
 
@@ -133,12 +133,12 @@ func (t Deliveries) SkipOpen(ctx context.Context, why string, now time.Time) err
 
 // CountLeased counts the deliveries on which a process has a lease now.
 func (t Deliveries) CountLeased(ctx context.Context, f DeliveryFilter, now time.Time) (n int, err error) {
-	var q terms
-	q.and(leased, now)
+	q := terms{args: named{}}
+	q.and(leased, "now", now)
 	f.ofJob(&q)
 	if len(f.Hosts) > 0 {
-		q.and(`d.host = ANY(?)`, f.Hosts)
+		q.and(`d.host = ANY(@hosts)`, "hosts", f.Hosts)
 	}
-	err = t.row(ctx, "count leases", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String(), q.args, &n)
+	err = t.row(ctx, "count leases", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String(), []any{q.args}, &n)
 	return n, err
 }

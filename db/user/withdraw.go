@@ -19,15 +19,15 @@ import (
 // completed, and counts as tried.
 func (t Deliveries) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error {
 	_, err := t.execBeside(ctx, "withdraw deliveries", `
-		UPDATE deliveries d SET updated_at = $5,
-			last_error = CASE WHEN d.targets <@ ARRAY[$1] THEN 'the user shares it with the recipient no more' ELSE d.last_error END,
-			status = CASE WHEN d.targets <@ ARRAY[$1] THEN 'skipped' ELSE d.status END,
-			`+leaseLost+`, lease_owner = CASE WHEN d.targets <@ ARRAY[$1] THEN NULL ELSE d.lease_owner END,
-			targets = CASE WHEN d.targets <@ ARRAY[$1] THEN d.targets ELSE array_remove(d.targets, $1) END
+		UPDATE deliveries d SET updated_at = @now,
+			last_error = CASE WHEN d.targets <@ ARRAY[@actor] THEN 'the user shares it with the recipient no more' ELSE d.last_error END,
+			status = CASE WHEN d.targets <@ ARRAY[@actor] THEN 'skipped' ELSE d.status END,
+			`+leaseLost+`, lease_owner = CASE WHEN d.targets <@ ARRAY[@actor] THEN NULL ELSE d.lease_owner END,
+			targets = CASE WHEN d.targets <@ ARRAY[@actor] THEN d.targets ELSE array_remove(d.targets, @actor) END
 		FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.type = ANY($6) AND d.status IN ('pending', 'parked', 'failed') AND $1 = ANY(d.targets)
-			AND NOT $2 = ANY(j.audience) AND ($3::text[] IS NULL OR j.audience && $3 AND NOT j.audience && ($4::text[] || $1))`,
-		actor, vocab.Public, formsOf(of), texts(but), now, t.types.Words)
+		WHERE j.id = d.job_id AND j.type = ANY(@words) AND d.status IN ('pending', 'parked', 'failed') AND @actor = ANY(d.targets)
+			AND NOT @public = ANY(j.audience) AND (@of::text[] IS NULL OR j.audience && @of AND NOT j.audience && (@but::text[] || @actor))`,
+		named{"actor": actor, "public": vocab.Public, "of": formsOf(of), "but": texts(but), "now": now, "words": t.types.Words})
 	return err
 }
 
@@ -36,9 +36,9 @@ func (t Deliveries) Withdraw(ctx context.Context, actor vocab.ID, of, but []voca
 func (t Deliveries) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time) ([]vocab.ID, error) {
 	type row struct{ Inbox vocab.ID }
 	rows, err := collect[row](ctx, t.tx, "withdraw deliveries", `
-		UPDATE deliveries d SET status = 'skipped', last_error = $3, updated_at = $2 FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords(`$4`)+` AND d.status IN ('pending', 'parked', 'failed') AND NOT d.tried AND d.lease_owner IS NULL
-		RETURNING d.inbox`, object, now, wasDeleted, t.types.Words)
+		UPDATE deliveries d SET status = 'skipped', last_error = @why, updated_at = @now FROM delivery_jobs j
+		WHERE j.id = d.job_id AND j.object_uri = @object AND `+ofWords+` AND d.status IN ('pending', 'parked', 'failed') AND NOT d.tried AND d.lease_owner IS NULL
+		RETURNING d.inbox`, named{"object": object, "now": now, "why": wasDeleted, "words": t.types.Words})
 	inboxes := make([]vocab.ID, len(rows))
 	for n, r := range rows {
 		inboxes[n] = r.Inbox
@@ -46,8 +46,8 @@ func (t Deliveries) WithdrawUntried(ctx context.Context, object vocab.ID, now ti
 	return inboxes, err
 }
 
-// ofWords holds for a job j of one of these types, whose bodies contain the text of an object.
-func ofWords(types string) string { return `j.type = ANY(` + types + `)` }
+// ofWords holds for a job j of one of the types @words, whose bodies contain the text of an object.
+const ofWords = `j.type = ANY(@words)`
 
 // isAnswered holds for a delivery d with a stored answer of the host, and forgetAnswer removes
 // this answer. The answer is removed because a host may answer with the text that it got.
@@ -65,11 +65,12 @@ const (
 // attempt that is being made now is completed, and later deliveries about the object wait for
 // its end.
 func (t *tx) queueWithdrawal(b *pgx.Batch, uris []string, now time.Time) {
-	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+`, updated_at = $2,
+	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+`, updated_at = @now,
 			status = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN 'skipped' ELSE d.status END,
-			last_error = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN $3 ELSE d.last_error END
-		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY($1) AND `+ofWords(`$4`)+` AND (`+isOwed+` OR `+isAnswered+`)`, uris, now, wasDeleted, t.types.Words)
-	b.Queue(`UPDATE delivery_jobs j SET body = '' WHERE j.object_uri = ANY($1) AND `+ofWords(`$2`), uris, t.types.Words)
+			last_error = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN @why ELSE d.last_error END
+		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY(@uris) AND `+ofWords+` AND (`+isOwed+` OR `+isAnswered+`)`,
+		named{"uris": uris, "now": now, "why": wasDeleted, "words": t.types.Words})
+	b.Queue(`UPDATE delivery_jobs j SET body = '' WHERE j.object_uri = ANY(@uris) AND `+ofWords, named{"uris": uris, "words": t.types.Words})
 }
 
 // isOwed holds for a delivery d that is open, or was given up and may be retried.
@@ -92,19 +93,22 @@ type Revision struct {
 // that is being made now is completed.
 func (t Deliveries) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b := t.unsent.batch()
-	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords(`$6`)+` AND `+isOwed+`
-			AND (NOT d.targets && $2 OR j.activity_uri <> $5 AND d.lease_owner IS NULL)`, r.Object, texts(r.Targets), now, wasEdited, r.Create, t.types.Words)
+	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = @why, updated_at = @now, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
+		WHERE j.id = d.job_id AND j.object_uri = @object AND `+ofWords+` AND `+isOwed+`
+			AND (NOT d.targets && @targets OR j.activity_uri <> @create AND d.lease_owner IS NULL)`,
+		named{"object": r.Object, "targets": texts(r.Targets), "now": now, "why": wasEdited, "create": r.Create, "words": t.types.Words})
 	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+` FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords(`$2`)+` AND `+isAnswered, r.Object, t.types.Words)
-	b.Queue(`UPDATE delivery_jobs j SET body = CASE WHEN j.activity_uri = $2 AND EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND `+isOwed+` OFFSET 0) THEN $3::bytea ELSE '' END
-		WHERE j.object_uri = $1 AND `+ofWords(`$4`), r.Object, r.Create, r.Body, t.types.Words)
-	b.Queue(`UPDATE activities SET raw = CASE uri WHEN $2 THEN $3::jsonb ELSE jsonb_set(raw - 'proof', '{object}', $4::jsonb) END
-		WHERE object_uri = $1 AND uri <> $5 AND jsonb_typeof(raw -> 'object') IN ('object', 'array') RETURNING uri`, r.Object, r.Create, r.Raw, r.Document, r.Update).Query(t.touchRows)
-	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{object,object}', $2::jsonb) WHERE `+carriesInside+` RETURNING uri`, r.Object, r.Document).Query(t.touchRows)
+		WHERE j.id = d.job_id AND j.object_uri = @object AND `+ofWords+` AND `+isAnswered, named{"object": r.Object, "words": t.types.Words})
+	b.Queue(`UPDATE delivery_jobs j SET body = CASE WHEN j.activity_uri = @create AND EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND `+isOwed+` OFFSET 0) THEN @body::bytea ELSE '' END
+		WHERE j.object_uri = @object AND `+ofWords, named{"object": r.Object, "create": r.Create, "body": r.Body, "words": t.types.Words})
+	b.Queue(`UPDATE activities SET raw = CASE uri WHEN @create THEN @raw::jsonb ELSE jsonb_set(raw - 'proof', '{object}', @document::jsonb) END
+		WHERE object_uri = @object AND uri <> @update AND jsonb_typeof(raw -> 'object') IN ('object', 'array') RETURNING uri`,
+		named{"object": r.Object, "create": r.Create, "raw": r.Raw, "document": r.Document, "update": r.Update}).Query(t.touchRows)
+	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{object,object}', @document::jsonb) WHERE `+carriesInside+` RETURNING uri`,
+		named{"object": r.Object, "document": r.Document}).Query(t.touchRows)
 	return t.send(ctx, "revise object", b)
 }
 
-// carriesInside holds for an activity whose object is an activity with the object $1, as Group
+// carriesInside holds for an activity whose object is an activity with the object @object, as Group
 // actors announce it (FEP-1b12).
-const carriesInside = `raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', $1::text))`
+const carriesInside = `raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', @object::text))`
