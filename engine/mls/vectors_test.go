@@ -229,7 +229,7 @@ func TestOfficialWelcomesNameTheirKeyPackages(t *testing.T) {
 		Welcome    hexBytes    `json:"welcome"`
 	}
 	checked := 0
-	for _, name := range []string{"welcome", "passive-client-welcome", "passive-client-handling-commit"} {
+	for _, name := range []string{"welcome", "passive-client-welcome", "passive-client-handling-commit", "passive-client-random"} {
 		for i, v := range readVectors[vector](t, name) {
 			k, err := ParseKeyPackage(v.KeyPackage)
 			if err != nil || k.Suite != v.Suite {
