@@ -79,6 +79,13 @@ func (t Welcomes) FindFor(ctx context.Context, id uuid.UUID, recipient vocab.ID)
 	return one[Welcome](ctx, t.tx, "read welcome", `SELECT `+welcomeColumns+` FROM mls_welcomes w WHERE id = $1 AND recipient_uri = $2`, id, recipient)
 }
 
+// IsOfAnother reports whether a Welcome with this id is for another recipient, a member of a
+// conversation that the user hosts.
+func (t Welcomes) IsOfAnother(ctx context.Context, id uuid.UUID, recipient vocab.ID) (is bool, err error) {
+	err = t.row(ctx, "look for welcomes", `SELECT EXISTS (SELECT FROM mls_welcomes WHERE id = $1 AND recipient_uri <> $2)`, []any{id, recipient}, &is)
+	return is, err
+}
+
 const welcomeColumns = `w.id, coalesce(w.conversation_id, '00000000-0000-0000-0000-000000000000') AS conversation,
 	coalesce((SELECT uri FROM conversations c WHERE c.id = w.conversation_id), '') AS uri,
 	w.recipient_uri AS recipient, w.key_package_ref AS key_package, w.content, w.created_at, w.sender_uri AS sender, w.object_uri AS object, w.state`

@@ -280,7 +280,9 @@ func TestRow21AWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 	if err := dbtest.SQL(t, s.store, s.user).QueryRow(`SELECT id FROM mls_welcomes WHERE recipient_uri = $1`, bobID).Scan(&bobs); err != nil {
 		t.Fatal(err)
 	}
-	s.wantRefused("bob's Welcome", s.registry.ConfirmWelcome(t.Context(), s.user, bobs, ""), fault.NotFound, "no_welcome")
+	s.wantRefused("bob's Welcome", s.registry.ConfirmWelcome(t.Context(), s.user, bobs, ""), fault.Forbidden, "not_recipient")
+	s.wantRefused("bob's Welcome with a group", s.registry.ConfirmWelcome(t.Context(), s.user, bobs, s.group.ID), fault.Forbidden, "not_recipient")
+	s.wantRefused("no Welcome", s.registry.ConfirmWelcome(t.Context(), s.user, uuid.New(), ""), fault.NotFound, "no_welcome")
 	s.later(time.Hour)
 	if all := welcomes("laptop"); len(all) != 0 {
 		t.Errorf("after it was confirmed the laptop has %d welcomes", len(all))

@@ -31,20 +31,25 @@ func (r *Registry) Welcomes(ctx context.Context, u vocab.Username, device string
 // ConfirmWelcome stores that the user's device has joined by a Welcome. A later confirmation
 // changes something only if it is the first one that names the group. The server cannot read the
 // group's id in a Welcome to a group without a host. For such a Welcome the parameter group is
-// the id that the device has read in it, or empty.
+// the id that the device has read in it, or empty. A host may not confirm the Welcomes of other
+// members.
 func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid.UUID, group string) error {
 	me := r.Actors.ID(u)
 	if group != groupName([]byte(group)) {
 		return unprocessable("invalid_parameter", "groupId is the id of an MLS group, as it is shown here").At("/groupId")
 	}
-	var was string
+	was, isOfAnother := "", false
 	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		if group != "" { // all transactions take this lock before the Welcome's row
 			if err := tx.Messages.Lock(ctx); err != nil {
 				return err
 			}
 		}
-		if was, err = tx.Welcomes.Confirm(ctx, id, me); err != nil || was == "" || was == user.WelcomeInvalid {
+		if was, err = tx.Welcomes.Confirm(ctx, id, me); err != nil || was == user.WelcomeInvalid {
+			return err
+		}
+		if was == "" {
+			isOfAnother, err = tx.Welcomes.IsOfAnother(ctx, id, me)
 			return err
 		}
 		w, err := tx.Welcomes.FindFor(ctx, id, me)
@@ -62,6 +67,8 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 	switch {
 	case err != nil:
 		return explainTaken(err, "")
+	case isOfAnother:
+		return fault.New(fault.Forbidden, "the Welcome is for another member").WithCode("not_recipient")
 	case was == "":
 		return fault.New(fault.NotFound, "there is no such Welcome").WithCode("no_welcome")
 	case was == user.WelcomeInvalid:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/server"
@@ -385,35 +383,6 @@ func TestAnActorClaimsAtTheCostOfNobodyElse(t *testing.T) {
 	if n := len(k.inbox.counted); n != 101 {
 		t.Errorf("%d claims count as requests of another server, want 101", n)
 	}
-}
-
-func TestAWelcomeWaitsForTheUsersOtherDevice(t *testing.T) {
-	t.Parallel()
-	k := newTalk(t)
-	me := k.device.Identity
-	laptop := mlstest.NewDevice(me, start)
-	k.add(laptop)
-	var list struct {
-		Items []struct {
-			ID           uuid.UUID
-			Conversation string
-			Welcome      []byte
-		}
-	}
-	if _, err := dbtest.SQL(t, k.store, k.alice).ExecContext(t.Context(), `UPDATE mls_welcomes SET content = decode(repeat('00', 20480), 'hex')`); err != nil {
-		t.Fatal(err)
-	}
-	defer k.server.HoldAnswers(netip.MustParseAddr("192.0.2.1"))()                  // without room for large answers, a leased Welcome is still handed out
-	k.ask(http.MethodHead, "/api/welcomes", bearerToken(k.tokens[me])).want(t, 200) // hands out nothing
-	k.get("/api/welcomes", bearerToken(k.tokens[me])).want(t, 200).decode(t, &list)
-	if len(list.Items) != 1 || !strings.HasSuffix(list.Items[0].Conversation, k.id.String()) {
-		t.Fatalf("the welcomes are %+v", list)
-	}
-	confirm := "/api/welcomes/" + list.Items[0].ID.String() + "/confirm"
-	for range 2 {
-		k.send(confirm, "", bearerToken(k.tokens[me])).want(t, 204)
-	}
-	k.send(confirm, "", bearerToken(k.tokens[string(k.local.ID(k.bob))])).want(t, 404)
 }
 
 func TestConversationsAreListedInPages(t *testing.T) {
