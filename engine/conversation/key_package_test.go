@@ -93,6 +93,12 @@ func TestRow20APackageIsClaimedOnce(t *testing.T) {
 	if len(times) != 11 || last == 0 {
 		t.Errorf("%d packages were claimed, and %d times that of last resort; want 11 and some", len(times), last)
 	}
+	for range 2 { // one package for several groups, with its mark
+		again, err := s.registry.Claim(t.Context(), s.user, bobID)
+		if err != nil || len(again) != 1 || !again[0].LastResort || again[0].State != user.PackageAvailable || again[0].Device != "phone" {
+			t.Errorf("after the last one the claim is answered %+v, %v; want that of last resort", again, err)
+		}
+	}
 	if n := s.events()["keypackages.low"]; n != 1 {
 		t.Errorf("alice was told %d times that few packages are left, want once", n)
 	}
@@ -100,7 +106,7 @@ func TestRow20APackageIsClaimedOnce(t *testing.T) {
 
 // Row 20: an actor who has no relationship with the user gets no packages. Others get at most 20 a
 // day.
-func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
+func TestRow20ClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.publish("phone", 40, true)
@@ -207,7 +213,8 @@ func TestTheUserIsToldThatNoPackageIsLeftThoughNoneIsClaimed(t *testing.T) {
 	}
 }
 
-func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
+// Row 20: an expired package is refused when it is published, claimed or added.
+func TestRow20PackagesOfOthersAndExpiredOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	now := time.Now()
@@ -231,11 +238,15 @@ func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
 	if _, err := s.registry.Claim(t.Context(), s.user, aliceID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a claim of what is expired: %v", err)
 	}
+	old := mlstest.NewDeviceUntil(bobID, now.Add(-48*time.Hour), now.Add(-time.Hour))
+	add, _ := s.request(s.alice, s.group, mlstest.Change{Add: []*mlstest.Device{old}})
+	_, err := s.registry.Commit(t.Context(), s.at, add)
+	s.wantRefused("a commit that adds an expired package", err, fault.Invalid, "bad_mls_message")
 	many := make([]conversation.NewPackage, 101)
 	for i := range many {
 		many[i] = conversation.NewPackage{Device: "phone", Content: mlstest.NewDevice(aliceID, s.now()).Package}
 	}
-	_, err := s.registry.Publish(t.Context(), s.user, many)
+	_, err = s.registry.Publish(t.Context(), s.user, many)
 	s.wantRefused("101 packages", err, fault.Unprocessable, "too_many_key_packages")
 }
 
@@ -292,7 +303,8 @@ func TestRow21AWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestARevokedPackageTakesItsWelcomesAlong(t *testing.T) {
+// Row 20: a revoked package invalidates the Welcome that waits for it.
+func TestRow20ARevokedPackageTakesItsWelcomesAlong(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	second := mlstest.NewDevice(aliceID, time.Now())

@@ -366,9 +366,9 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	}
 }
 
-// PAY-01: an actor that keeps claiming packages without permission uses up only its own share, not
+// Row 20, PAY-01: an actor that keeps claiming packages without permission uses up only its own share, not
 // the share of its server.
-func TestAnActorClaimsAtTheCostOfNobodyElse(t *testing.T) {
+func TestRow20AnActorClaimsAtTheCostOfNobodyElse(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	_, eve := k.remote("https://" + k.carol.ID.Host() + "/users/eve")

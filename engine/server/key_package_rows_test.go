@@ -10,8 +10,18 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
+
+// wantProblem fails unless another server is refused with this status and this type of problem.
+func (r response) wantProblem(t *testing.T, status int, kind string) response {
+	t.Helper()
+	if r.want(t, status); !strings.Contains(string(r.body), `/problems/`+kind+`"`) {
+		t.Errorf("the answer is %s, want the problem %s", r.body, kind)
+	}
+	return r
+}
 
 // publish publishes key packages for an actor's phone. The last one is that of last resort.
 func (k *talk) publish(as string, devices ...*mlstest.Device) (ids []uuid.UUID) {
@@ -26,6 +36,52 @@ func (k *talk) publish(as string, devices ...*mlstest.Device) (ids []uuid.UUID) 
 		ids = append(ids, p.ID)
 	}
 	return ids
+}
+
+// Row 20: the answers to claims, from the first package to none.
+func TestRow20KeyPackagesAreAnsweredByTheirState(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	him := string(k.local.ID(k.bob))
+	old := mlstest.NewDeviceUntil(him, start.AddDate(0, 0, -2), start.AddDate(0, 0, -1))
+	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": old.Package}}}).wantCode(t, 422, "bad_key_package")
+	devices := []*mlstest.Device{mlstest.NewDevice(him, start), mlstest.NewDevice(him, start), mlstest.NewDevice(him, start)}
+	ids := k.publish(him, devices...)
+	claim := func() response { return k.send("/users/bob/keyPackages/claim", "{}", k.signedWith(k.carolKey, "{}")) }
+	claimed := func() string { t.Helper(); return claim().want(t, 200).doc(t).Subs("items")[0].Text("content") }
+	claim().wantProblem(t, 403, "claim-refused") // a stranger
+	k.relate(k.bob, user.Following, user.Accepted, k.carol.ID, start)
+	if first, second := claimed(), claimed(); first == second {
+		t.Error("one package is claimed twice")
+	}
+	last := claimed()
+	if again := claimed(); again != last {
+		t.Error("the package of last resort is claimed once")
+	}
+	var own struct {
+		Items []struct {
+			ID         uuid.UUID
+			LastResort bool
+		}
+	}
+	k.get("/api/keypackages", bearerToken(k.tokens[him])).want(t, 200).decode(t, &own)
+	if len(own.Items) != 1 || own.Items[0].ID != ids[2] || !own.Items[0].LastResort {
+		t.Errorf("after the claims bob has %+v, want that of last resort with its mark", own)
+	}
+	path := "/api/keypackages/" + ids[2].String()
+	k.ask(http.MethodDelete, path, bearerToken(k.tokens[him])).want(t, 204)
+	claim().wantProblem(t, 404, "no-key-package")
+	var many []*mlstest.Device
+	for range 25 {
+		many = append(many, mlstest.NewDevice(him, start))
+	}
+	k.publish(him, many...)
+	for range 18 {
+		claimed()
+	}
+	if got := claim().wantProblem(t, 429, "claim-limit"); got.Header.Get("Retry-After") == "" {
+		t.Error("the 21st claim of a day is not told when to come again")
+	}
 }
 
 // Rows 20 and 21: a Welcome is leased to its recipient's device until that confirms it. A device
