@@ -34,14 +34,26 @@ func StartDevices(t testing.TB) *Devices {
 	return &Devices{calls: json.NewEncoder(stdin), answers: bufio.NewReader(stdout), log: log}
 }
 
-// Make makes a device that belongs to an actor.
+// Make makes a device of suite 1 that belongs to an actor.
 func (d *Devices) Make(t testing.TB, actor string) *Device {
+	t.Helper()
+	return d.make(t, map[string]any{"identity": actor})
+}
+
+// MakeP256 makes a device of suite 2. RFC 9420 does not permit a compressed signature key, but
+// ts-mls makes one by default.
+func (d *Devices) MakeP256(t testing.TB, actor string, isCompressed bool) *Device {
+	t.Helper()
+	return d.make(t, map[string]any{"identity": actor, "suite": 2, "isCompressed": isCompressed})
+}
+
+func (d *Devices) make(t testing.TB, args map[string]any) *Device {
 	t.Helper()
 	d.mu.Lock()
 	d.made++
 	device := &Device{all: d, name: fmt.Sprint(d.made)}
 	d.mu.Unlock()
-	device.Call(t, "make", map[string]any{"identity": actor}, nil)
+	device.Call(t, "make", args, nil)
 	return device
 }
 

@@ -1,6 +1,7 @@
 // A device of a user: a client of MLS whose keys never leave it. It has one signature key, and the
 // state of each group that it is in. Messages go in and out as base64.
 
+import { createECDH, createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { join } from "node:path";
 import { argv } from "node:process";
 import { pathToFileURL } from "node:url";
@@ -10,8 +11,29 @@ const mls = await load("index.js");
 const { encodeKeyPackage, decodeKeyPackage, makeKeyPackageRef } = await load("keyPackage.js");
 const { createGroupInfoWithRatchetTree } = await load("createCommit.js");
 const { defaultClientConfig } = await load("clientConfig.js");
+const { makeHpke } = await load("crypto/implementation/default/makeHpke.js");
 
-const suite = await mls.getCiphersuiteImpl(mls.getCiphersuiteFromName("MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519"));
+const ed25519 = await mls.getCiphersuiteImpl(mls.getCiphersuiteFromName("MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519"));
+const p256 = mls.getCiphersuiteFromName("MLS_128_DHKEMP256_AES128GCM_SHA256_P256");
+
+/** The signatures of suite 2 by Node.js. Those of ts-mls need a package more, and compress the keys. */
+const p256Signature = (form) => ({
+  keygen: () => {
+    const pair = createECDH("prime256v1");
+    const publicKey = new Uint8Array(pair.generateKeys(null, form));
+    return { publicKey, signKey: new Uint8Array(Buffer.concat([Buffer.alloc(32), pair.getPrivateKey()]).subarray(-32)) };
+  },
+  sign: (signKey, message) => {
+    const pair = createECDH("prime256v1");
+    pair.setPrivateKey(signKey);
+    const key = { ...jwk(pair.getPublicKey()), d: Buffer.from(signKey).toString("base64url") };
+    return new Uint8Array(sign("sha256", message, createPrivateKey({ key, format: "jwk" })));
+  },
+  verify: (publicKey, message, signature) => verify("sha256", message, createPublicKey({ key: jwk(Buffer.from(publicKey)), format: "jwk" }), signature),
+});
+const jwk = (point) => ({ kty: "EC", crv: "P-256", x: point.subarray(1, 33).toString("base64url"), y: point.subarray(33).toString("base64url") });
+
+const suiteOf = async (number, form) => (number === 1 ? ed25519 : { ...ed25519, name: p256.name, hpke: await makeHpke(p256.hpke), signature: p256Signature(form) });
 const config = { ...defaultClientConfig, keyRetentionConfig: { ...defaultClientConfig.keyRetentionConfig, retainKeysForEpochs: 5 } };
 
 const text = (bytes) => new TextDecoder().decode(bytes);
@@ -35,7 +57,7 @@ function decodePackage(content) {
 }
 
 /** The GroupInfo of the epoch that a state is in, with the ratchet tree and without external_pub. */
-const infoOf = async (state) => encode({
+const infoOf = async (state, suite) => encode({
   wireformat: "mls_group_info",
   groupInfo: await createGroupInfoWithRatchetTree(state.groupContext, state.confirmationTag, state, state.ratchetTree, [], suite),
 });
@@ -44,24 +66,27 @@ const infoOf = async (state) => encode({
 const membersOf = (state) => Object.fromEntries(state.ratchetTree.flatMap((node, index) => (node?.nodeType === "leaf" ? [[index / 2, text(node.leaf.credential.identity)]] : [])));
 
 export class Device {
+  #suite;
   #credential;
   #key;
   #packages = new Map(); // by their references
   #groups = new Map(); // the state of each, by its id
   #pending = new Map(); // the state that a commit of ours would lead to
 
-  static async make({ identity }) {
+  /** Makes a device whose groups all have one suite. */
+  static async make({ identity, suite = 1, isCompressed = false }) {
     const device = new Device();
+    device.#suite = await suiteOf(suite, isCompressed ? "compressed" : "uncompressed");
     device.#credential = { credentialType: "basic", identity: bytes(identity) };
-    device.#key = await suite.signature.keygen();
+    device.#key = await device.#suite.signature.keygen();
     return device;
   }
 
   async keyPackage({ days = 30 } = {}) {
     const now = BigInt(Math.floor(Date.now() / 1000));
     const lifetime = { notBefore: now - 3600n, notAfter: now + BigInt(days) * 86400n };
-    const made = await mls.generateKeyPackageWithKey(this.#credential, mls.defaultCapabilities(), lifetime, [], this.#key, suite);
-    const reference = base64(await makeKeyPackageRef(made.publicPackage, suite.hash));
+    const made = await mls.generateKeyPackageWithKey(this.#credential, mls.defaultCapabilities(), lifetime, [], this.#key, this.#suite);
+    const reference = base64(await makeKeyPackageRef(made.publicPackage, this.#suite.hash));
     this.#packages.set(reference, made);
     return { content: base64(encodeKeyPackage(made.publicPackage)), reference };
   }
@@ -70,8 +95,8 @@ export class Device {
     const { reference } = await this.keyPackage();
     const { publicPackage, privatePackage } = this.#packages.get(reference);
     this.#packages.delete(reference);
-    this.#groups.set(group, await mls.createGroup(bytes(group), publicPackage, privatePackage, [], suite, config));
-    return { groupInfo: await infoOf(this.#groups.get(group)) };
+    this.#groups.set(group, await mls.createGroup(bytes(group), publicPackage, privatePackage, [], this.#suite, config));
+    return { groupInfo: await infoOf(this.#groups.get(group), this.#suite) };
   }
 
   /** Makes a commit, which changes nothing here before it is merged. */
@@ -81,10 +106,10 @@ export class Device {
       ...add.map((content) => ({ proposalType: "add", add: { keyPackage: decodePackage(content) } })),
       ...remove.map((removed) => ({ proposalType: "remove", remove: { removed } })),
     ];
-    const made = await mls.createCommit({ state, cipherSuite: suite }, { wireAsPublicMessage: !isPrivate, extraProposals: proposals, ratchetTreeExtension: true });
+    const made = await mls.createCommit({ state, cipherSuite: this.#suite }, { wireAsPublicMessage: !isPrivate, extraProposals: proposals, ratchetTreeExtension: true });
     this.#pending.set(group, made.newState);
     const welcomes = made.welcome ? [encode({ wireformat: "mls_welcome", welcome: made.welcome })] : [];
-    return { commit: encode(made.commit), groupInfo: await infoOf(made.newState), welcomes };
+    return { commit: encode(made.commit), groupInfo: await infoOf(made.newState, this.#suite), welcomes };
   }
 
   merge({ group }) {
@@ -100,7 +125,7 @@ export class Device {
     const reference = decoded.secrets.map(({ newMember }) => base64(newMember)).find((r) => this.#packages.has(r));
     if (!reference) throw new Error("the Welcome names no key package of this device");
     const { publicPackage, privatePackage } = this.#packages.get(reference);
-    const state = await mls.joinGroup(decoded, publicPackage, privatePackage, mls.emptyPskIndex, suite, undefined, undefined, config);
+    const state = await mls.joinGroup(decoded, publicPackage, privatePackage, mls.emptyPskIndex, this.#suite, undefined, undefined, config);
     const group = text(state.groupContext.groupId);
     this.#groups.set(group, state);
     return { group, ...(await this.state({ group })) };
@@ -109,13 +134,13 @@ export class Device {
   /** Asks to be removed. */
   async leave({ group }) {
     const state = this.#in(group);
-    const made = await mls.createProposal(state, true, { proposalType: "remove", remove: { removed: state.privatePath.leafIndex } }, suite);
+    const made = await mls.createProposal(state, true, { proposalType: "remove", remove: { removed: state.privatePath.leafIndex } }, this.#suite);
     this.#groups.set(group, made.newState);
     return { message: encode(made.message) };
   }
 
   async encrypt({ group, plaintext }) {
-    const made = await mls.createApplicationMessage(this.#in(group), bytes(plaintext), suite);
+    const made = await mls.createApplicationMessage(this.#in(group), bytes(plaintext), this.#suite);
     this.#groups.set(group, made.newState);
     return { message: encode({ wireformat: "mls_private_message", privateMessage: made.privateMessage }) };
   }
@@ -123,7 +148,7 @@ export class Device {
   /** Applies a commit or a proposal of another device, or decrypts its message. */
   async process({ group, message }) {
     const decoded = decode(message, "mls_private_message", "mls_public_message");
-    const done = await mls.processMessage(decoded, this.#in(group), mls.emptyPskIndex, mls.acceptAll, suite);
+    const done = await mls.processMessage(decoded, this.#in(group), mls.emptyPskIndex, mls.acceptAll, this.#suite);
     this.#groups.set(group, done.newState);
     if (done.kind === "applicationMessage") return { plaintext: text(done.message) };
     if (done.newState.groupContext.epoch !== (decoded.publicMessage?.content ?? decoded.privateMessage).epoch) this.#pending.delete(group);
@@ -133,7 +158,7 @@ export class Device {
   /** What the devices of a group compare: the epoch, its members and a secret of the epoch. */
   async state({ group }) {
     const state = this.#in(group);
-    const secret = await mls.mlsExporter(state.keySchedule.exporterSecret, "lightweb test", new Uint8Array(), 32, suite);
+    const secret = await mls.mlsExporter(state.keySchedule.exporterSecret, "lightweb test", new Uint8Array(), 32, this.#suite);
     return {
       epoch: Number(state.groupContext.epoch),
       members: membersOf(state),
