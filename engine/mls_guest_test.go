@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -49,13 +50,29 @@ func (g *guest) showPackage(t *testing.T) {
 // send sends a message to all inboxes in a Create with an id of its own.
 func (g *guest) send(t *testing.T, message string) {
 	t.Helper()
+	g.sendAs(t, message, vocab.Doc{"type": "PrivateMessage", "id": string(g.actor.ID) + "/objects/" + uuid.NewString(), "context": g.group})
+}
+
+// sendAs is send for an object with other properties. No object has lwMetadata.
+func (g *guest) sendAs(t *testing.T, message string, more vocab.Doc) {
+	t.Helper()
 	id := string(g.actor.ID)
 	var to []any
 	for _, s := range g.to {
 		to = append(to, s.user.ID)
 	}
-	object := vocab.Doc{"type": "PrivateMessage", "id": id + "/objects/" + uuid.NewString(), "attributedTo": id, "to": to, "mediaType": "message/mls", "encoding": "base64", "content": message, "context": g.group}
-	body := vocab.Doc{"@context": vocab.MessageActivityContext(), "type": "Create", "id": id + "/activities/" + uuid.NewString(), "actor": id, "to": to, "context": g.group, "object": object}.JSON()
+	object := vocab.Doc{"attributedTo": id, "to": to, "mediaType": "message/mls", "encoding": "base64", "content": message}
+	maps.Copy(object, more)
+	activity := vocab.Doc{"@context": vocab.MessageActivityContext(), "type": "Create", "id": id + "/activities/" + uuid.NewString(), "actor": id, "to": to, "object": object}
+	if said := more["context"]; said != nil {
+		activity["context"] = said
+	}
+	g.deliver(t, activity.JSON())
+}
+
+// deliver posts an activity to all inboxes, which must take it.
+func (g *guest) deliver(t *testing.T, body []byte) {
+	t.Helper()
 	for _, s := range g.to {
 		r := g.actor.Post(t, s.user.ID+"/inbox", vocab.ActivityJSON, body, signature.RFC9421, time.Now())
 		r.RequestURI = ""

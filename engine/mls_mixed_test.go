@@ -23,6 +23,7 @@ func TestRow26AMixedConversationWithTSMLS(t *testing.T) {
 		{"all are added", r.allAreAdded},
 		{"sam is added", r.samIsAdded},
 		{"all talk", r.allTalk},
+		{"sam spells it otherwise", r.samSpells},
 		{"all commit", r.allCommit},
 		{"the servers are killed", r.serversAreKilled},
 		{"messages come again and in another order", r.messagesComeAgain},
