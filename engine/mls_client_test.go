@@ -1,10 +1,8 @@
 package engine_test
 
 import (
-	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -260,22 +258,6 @@ func (r *room) oneIsRemoved(t *testing.T) {
 	for _, path := range []string{"", "/log", "/group-info"} {
 		if got := gone.user.Ask(t, http.MethodGet, gone.path+path, nil); !isRefused(got, http.StatusForbidden, "not_member") {
 			t.Errorf("%s%s is answered the removed member with %d %s", gone.path, path, got.Status, got.Body)
-		}
-	}
-}
-
-// nothingIsReadHere checks the logs and metrics, which operators read. They contain no plaintext
-// and no message, and the metrics contain no member's id (conversations.md 3.e, row 30).
-func (r *room) nothingIsReadHere(t *testing.T) {
-	for _, s := range r.seats {
-		log, metrics := s.user.Home.Log(), s.user.Home.Metrics(t)
-		for _, text := range append([]string{"I am " + s.name, "still here", "without " + s.name}, slices.Collect(maps.Keys(s.known))...) {
-			if strings.Contains(log, text) || strings.Contains(metrics, text) {
-				t.Errorf("the log or the metrics of %s hold %.60q", s.user.Home.URL, text)
-			}
-		}
-		if len(s.known) == 0 || strings.Contains(metrics, s.user.ID) {
-			t.Errorf("the metrics of %s name %s", s.user.Home.URL, s.user.ID)
 		}
 	}
 }
