@@ -8,7 +8,11 @@ import * as mls from "./mls.js"
 import { openStore } from "./store.js"
 
 const fewPackages = 5, enoughPackages = 10 // for one claim each
+const day = 86400_000
 const lifetime = { once: 30, lastResort: 80 } // days
+const replaceAfter = 7 // days, for which one of last resort is shown to everybody
+// For as many days a server keeps a Welcome: one for a package that is replaced may be on its way.
+const keepAfter = 30
 
 export async function openDevice(actor) {
   const store = await openStore(actor)
@@ -40,8 +44,8 @@ class Device {
   /** Does all that others wait for: key packages, Welcomes, and the logs of the conversations. */
   sync() {
     return this.#alone(async () => {
-      await this.#publishPackages()
       await this.#joinGroups()
+      await this.#publishPackages() // a Welcome may have used the one of last resort
       let failed
       for (const c of await this.list()) {
         if (c.group) await this.#in(c.id, c.group).catchUp().catch((failure) => { failed ??= failure })
@@ -126,18 +130,28 @@ class Device {
   }
 
   async #publishPackages() {
-    const now = Date.now()
     const own = (await read("/api/keypackages")).items.filter(({ deviceId }) => deviceId === this.#self.id)
-    const wanted = []
-    const left = own.filter(({ lastResort }) => !lastResort).length
-    if (left < fewPackages) wanted.push(...Array(enoughPackages - left).fill(false))
-    if (!own.some(({ lastResort, notAfter }) => lastResort && Date.parse(notAfter) > now + 86400_000 * 20)) wanted.push(true)
+    const current = own.filter(({ lastResort }) => lastResort), left = own.length - current.length
+    const kept = await this.#sortOut(current)
+    const wanted = left < fewPackages ? Array(enoughPackages - left).fill(false) : []
+    if (!current.some(({ ref, notAfter }) => isFresh(notAfter) && kept.some((pack) => pack.ref === ref && !pack.isUsed))) wanted.push(true)
     if (!wanted.length) return
     const made = await Promise.all(wanted.map(async (lastResort) =>
       ({ ...await mls.makePackage(this.#actor, this.#self.key, lastResort ? lifetime.lastResort : lifetime.once), lastResort })))
-    const over = (await this.#store.list("packages")).filter(({ notAfter }) => notAfter < now - 86400_000 * 30)
-    await this.#store.write({ packages: made }, { packages: over.map(({ ref }) => ref) })
+    await this.#store.write({ packages: made })
+    // The server shows one of last resort of each device: the new one takes the place of the one before.
     await request("POST", "/api/keypackages", { keyPackages: made.map(({ content, lastResort }) => ({ deviceId: this.#self.id, content, lastResort })) })
+  }
+
+  /** Forgets the key packages for which no Welcome can come any more, and returns the others. */
+  async #sortOut(current) {
+    const now = Date.now(), isOver = ({ notAfter, replaced }) => Math.min(notAfter, replaced ?? Infinity) < now - day * keepAfter
+    const all = await this.#store.list("packages")
+    const replaced = all.filter((pack) => pack.lastResort && !pack.replaced && !current.some(({ ref }) => ref === pack.ref))
+    for (const pack of replaced) pack.replaced = now
+    const over = all.filter(isOver)
+    if (replaced.length || over.length) await this.#store.write({ packages: replaced }, { packages: over.map(({ ref }) => ref) })
+    return all.filter((pack) => !isOver(pack))
   }
 
   /** Joins the groups that Welcomes let the device into. */
@@ -151,22 +165,30 @@ class Device {
 
   /** Joins by one Welcome, and returns whether the device is in its group then. */
   async #join({ conversationId, welcome }) {
+    const pack = await this.#findPackage(welcome)
+    if (pack?.lastResort && !pack.isUsed) await this.#store.write({ packages: [{ ...pack, isUsed: true }] })
     if (!conversationId) return false // a group that nobody puts in order is not for this client
     const { groupId } = await this.find(conversationId)
     const had = await this.#store.find("groups", groupId)
     if (had && !had.lost) return true // it has joined, or is not to be led out of its own group
+    if (!pack) return false
+    const { id, state } = await mls.join(welcome, pack)
+    if (id !== groupId) return false
+    const group = { ...newGroup(id, state), read: had?.read ?? 0 }
+    await this.#store.write({ groups: [group] }, { packages: pack.lastResort ? [] : [pack.ref] })
+    return true
+  }
+
+  /** The key package of this device that a Welcome is for, with its private keys. */
+  async #findPackage(welcome) {
     for (const ref of mls.packagesOf(welcome)) {
       const pack = await this.#store.find("packages", ref)
-      if (!pack) continue
-      const { id, state } = await mls.join(welcome, pack)
-      if (id !== groupId) return false
-      const group = { ...newGroup(id, state), read: had?.read ?? 0 }
-      await this.#store.write({ groups: [group] }, { packages: pack.lastResort ? [] : [ref] })
-      return true
+      if (pack) return pack
     }
-    return false
   }
 }
+
+const isFresh = (notAfter) => Date.parse(notAfter) > Date.now() + day * (lifetime.lastResort - replaceAfter)
 
 /** Chooses the packages of devices that are not in a group yet. */
 const addTo = (packages) => (members) => ({ add: packages.filter(({ key }) => !members.some((m) => m.key === key)).map(({ content }) => content) })
