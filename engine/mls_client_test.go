@@ -209,26 +209,32 @@ func (r *room) messagesComeLate(t *testing.T) {
 func (r *room) serversAreKilled(t *testing.T) {
 	var killed []*enginetest.Instance
 	for _, s := range r.seats {
-		home := s.user.Home
-		if slices.Contains(killed, home) {
+		if slices.Contains(killed, s.user.Home) {
 			continue
 		}
-		killed = append(killed, home)
-		m := s.makeCommit(t, nil)
-		answered := make(chan enginetest.Answer)
-		go func() { answered <- s.propose(t, m) }()
-		home.Kill()
-		<-answered
-		home.Start(t)
-		var a accepted
-		if !s.conclude(t, m, s.propose(t, m), &a) {
-			t.Fatalf("the commit of %s is lost", s.name)
-		}
+		killed = append(killed, s.user.Home)
+		a := s.commitThroughKill(t, nil)
 		r.allHear(t, a.Seq)
 	}
 	expectAgreement(t, r.seats...)
 	r.allHear(t, r.last().say(t, "still here").Seq)
 	r.host().expectHeard(t, "still here")
+}
+
+// commitThroughKill kills the server of a seat during its commit, and restarts it. The repeated
+// commit is accepted.
+func (s *seat) commitThroughKill(t *testing.T, change map[string]any) (a accepted) {
+	t.Helper()
+	m := s.makeCommit(t, change)
+	answered := make(chan enginetest.Answer)
+	go func() { answered <- s.propose(t, m) }()
+	s.user.Home.Kill()
+	<-answered
+	s.user.Home.Start(t)
+	if !s.conclude(t, m, s.propose(t, m), &a) {
+		t.Fatalf("the commit of %s is lost", s.name)
+	}
+	return a
 }
 
 // oneIsRemoved removes a device, which cannot read later messages. If it was its actor's only

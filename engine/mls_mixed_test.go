@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
 // Three members on two servers and a fourth, who knows only the SWICG draft, hold a conversation.
@@ -27,8 +30,12 @@ func TestRow26AMixedConversationWithTSMLS(t *testing.T) {
 		{"all commit", r.allCommit},
 		{"the servers are killed", r.serversAreKilled},
 		{"messages come again and in another order", r.messagesComeAgain},
+		{"a commit of sam wins", r.commitWins},
 		{"a commit of sam loses", r.commitLoses},
 		{"the conversation is reset", r.conversationIsReset},
+		{"all talk in the next group", r.allTalk},
+		{"all commit at once", r.allCommitAtOnce},
+		{"the conversation is reset again", r.conversationIsReset},
 		{"sam is removed", r.samIsRemoved},
 	} {
 		if !t.Run(chapter.name, chapter.tell) {
@@ -100,6 +107,9 @@ func (r *mixedRoom) allTalk(t *testing.T) {
 	}
 }
 
+// sealed is a change of nothing, as a PrivateMessage.
+var sealed = map[string]any{"isPrivate": true}
+
 // commitSealed commits a change as a PrivateMessage.
 func (s *seat) commitSealed(t *testing.T, change map[string]any, added, removed []string) (a accepted) {
 	t.Helper()
@@ -126,16 +136,35 @@ func (r *mixedRoom) allCommit(t *testing.T) {
 	r.expectAll(t)
 }
 
+// serversAreKilled kills the servers of alice and carol, each during a commit. A message of alice's
+// is on its way.
 func (r *mixedRoom) serversAreKilled(t *testing.T) {
 	for _, s := range []*seat{r.host(), r.last()} {
-		s.user.Home.Kill()
-		s.user.Home.Start(t)
+		words := "said by " + s.name + " before the end"
+		heard := func() bool { return len(r.sam.heard) > 0 }
+		if said := s.say(t, words); s != r.host() { // the host would tell a server that is down again after a minute
+			r.allCatchUp(t, said.Seq)
+			r.sam.hears(t, words, heard)
+		}
+		r.allCatchUp(t, s.commitThroughKill(t, sealed).Seq)
+		r.expectAll(t)
+		r.sam.hears(t, words, heard)
+		r.expectHeardBy(t, s, words)
 	}
-	r.allHear(t, r.last().commitSealed(t, nil, nil, nil).Seq)
-	r.expectAll(t)
+}
+
+// expectHeardBy checks that all but the sender have received one message, and nothing else.
+func (r *mixedRoom) expectHeardBy(t *testing.T, sender *seat, words string) {
+	t.Helper()
+	for _, s := range append([]*seat{r.sam.seat}, r.seats...) {
+		if s != sender {
+			s.expectHeard(t, words)
+		}
+	}
 }
 
 // messagesComeAgain sends the second of two messages first, and then each again under another id.
+// So it does with a commit and a message of the epoch before.
 func (r *mixedRoom) messagesComeAgain(t *testing.T) {
 	next := r.host().conversation(t).LastSeq + 2
 	one, two := r.sam.encrypt(t, "one"), r.sam.encrypt(t, "two")
@@ -146,9 +175,42 @@ func (r *mixedRoom) messagesComeAgain(t *testing.T) {
 	for _, s := range r.seats {
 		s.expectHeard(t, "two", "one")
 	}
-	if last := r.host().conversation(t).LastSeq; last != next {
-		t.Errorf("the log has %d entries, want %d", last, next)
+	late := r.sam.encrypt(t, "late")
+	commit := r.sam.commit(t)
+	for _, message := range []string{commit, late, commit, late} {
+		r.sam.send(t, message)
 	}
+	r.allCatchUp(t, next+2)
+	for _, s := range r.seats {
+		s.expectHeard(t, "late")
+	}
+	r.expectAll(t)
+	if last := r.host().conversation(t).LastSeq; last != next+2 {
+		t.Errorf("the log has %d entries, want %d", last, next+2)
+	}
+}
+
+// commitWins lets sam's commit come before those that alice and carol made in the same epoch. They
+// are refused, apply sam's commit and commit again. Then all read all.
+func (r *mixedRoom) commitWins(t *testing.T) {
+	late := []*seat{r.host(), r.last()}
+	var commits []made
+	for _, s := range late {
+		commits = append(commits, s.makeCommit(t, sealed))
+	}
+	first := r.host().conversation(t).LastSeq + 1
+	r.sam.send(t, r.sam.commit(t))
+	for i, s := range late {
+		if s.conclude(t, commits[i], s.propose(t, commits[i]), &accepted{}) {
+			t.Errorf("%s ends an epoch that sam has ended", s.name)
+		}
+		r.allCatchUp(t, s.commitSealed(t, nil, nil, nil).Seq)
+		r.expectAll(t)
+	}
+	if e := r.host().log(t, first-1); len(e) != 3 || e[0].Kind != "commit" || e[0].Epoch+2 != e[2].Epoch {
+		t.Errorf("three commits stand in the log as %+v", e)
+	}
+	r.allTalk(t)
 }
 
 // commitLoses lets sam commit in an epoch that alice ends. The others continue, and alice's
@@ -157,17 +219,79 @@ func (r *mixedRoom) commitLoses(t *testing.T) {
 	late := r.sam.commit(t)
 	a := r.host().commitSealed(t, nil, nil, nil)
 	r.sam.send(t, late)
-	r.allHear(t, r.last().say(t, "we go on").Seq)
+	r.allHear(t, a.Seq)
+	r.othersGoOn(t)
+	if c := r.host().conversation(t); c.Epoch != a.Epoch || c.LastSeq != a.Seq+1 || c.Status != "active" {
+		t.Errorf("after a commit that lost the conversation is %+v", c)
+	}
+	if n := r.countForks(t); n != 1 {
+		t.Errorf("alice is told %d times that sam has forked", n)
+	}
+}
+
+// countForks returns how often alice was told that sam has forked. Then her program may offer a
+// reset.
+func (r *mixedRoom) countForks(t *testing.T) (told int) {
+	t.Helper()
+	if err := r.host().user.Home.SQL(t, "lightweb_alice").QueryRow(`SELECT count(*) FROM event_outbox WHERE type = 'mls.recovery.reported' AND payload->>'reason' = 'forked'`).Scan(&told); err != nil {
+		t.Fatal(err)
+	}
+	return told
+}
+
+// allCommitAtOnce lets alice, carol and sam commit in one epoch, at the same time. One commit wins.
+// alice and carol commit again, and sam has forked unless it has won.
+func (r *mixedRoom) allCommitAtOnce(t *testing.T) {
+	rivals, forks, before := []*seat{r.host(), r.last()}, r.countForks(t), r.host().conversation(t)
+	commits, answers := make([]made, len(rivals)), make([]enginetest.Answer, len(rivals))
+	for i, s := range rivals {
+		commits[i] = s.makeCommit(t, sealed)
+	}
+	ofSam := r.sam.commit(t)
+	var at sync.WaitGroup
+	for i, s := range rivals {
+		at.Go(func() { answers[i] = s.propose(t, commits[i]) })
+	}
+	r.sam.send(t, ofSam)
+	at.Wait()
+	var last accepted
+	hasWon := true // unless another has
+	for i, s := range rivals {
+		if s.conclude(t, commits[i], answers[i], &accepted{}) {
+			hasWon = false
+			continue
+		}
+		last = s.commitSealed(t, nil, nil, nil)
+	}
+	r.allCatchUp(t, last.Seq)
+	if r.host().log(t, before.LastSeq)[0].Content == ofSam != hasWon {
+		t.Error("the log begins with another commit than the one that won")
+	}
+	if n := r.countForks(t) - forks; n != map[bool]int{true: 0, false: 1}[hasWon] {
+		t.Errorf("sam has won: %v; alice is told %d times that sam has forked", hasWon, n)
+	}
+	if hasWon {
+		r.expectAll(t)
+		r.allTalk(t)
+		return
+	}
+	r.othersGoOn(t)
+}
+
+// othersGoOn checks that the others share a group, in which sam can read nothing.
+func (r *mixedRoom) othersGoOn(t *testing.T) {
+	t.Helper()
+	message := r.last().encrypt(t, "we go on")
+	r.allHear(t, r.last().send(t, message).Seq)
 	expectAgreement(t, r.seats...)
 	for _, s := range r.seats[:2] {
 		s.expectHeard(t, "we go on")
 	}
-	if c := r.host().conversation(t); c.Epoch != a.Epoch || c.LastSeq != a.Seq+1 || c.Status != "active" {
-		t.Errorf("after a commit that lost the conversation is %+v", c)
-	}
-	var told int
-	if err := r.host().user.Home.SQL(t, "lightweb_alice").QueryRow(`SELECT count(*) FROM event_outbox WHERE type = 'mls.recovery.reported' AND payload->>'reason' = 'forked'`).Scan(&told); err != nil || told != 1 {
-		t.Errorf("alice is told %d times that sam has forked, %v", told, err)
+	enginetest.Eventually(t, "it comes to sam", func() bool {
+		return slices.ContainsFunc(r.sam.peer.Posted(), func(p peertest.Posted) bool { return bytes.Contains(p.Content, []byte(message)) })
+	})
+	if err := r.sam.device.Try(t, "process", map[string]any{"group": r.sam.group, "message": message}, nil); err == nil {
+		t.Error("sam reads on, though its commit has lost")
 	}
 }
 
@@ -183,7 +307,6 @@ func (r *mixedRoom) conversationIsReset(t *testing.T) {
 	if got := host.user.Ask(t, http.MethodPost, host.path+"/reset", map[string]any{"groupInfo": made.GroupInfo}); got.Status != http.StatusCreated {
 		t.Fatalf("the next group is answered %d %s", got.Status, got.Body)
 	}
-	r.sam.seen = len(r.sam.peer.Posted()) // messages of the group that sam has left
 	r.sam.group = ""
 	r.sam.showPackage(t)
 	add := []string{r.packageOfSam(t, host)}
