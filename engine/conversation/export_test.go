@@ -7,6 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// MaxLive is the number of conversations that may be live at the same time.
+const MaxLive = maxLive
+
 // Waiting returns how many requests wait for a conversation.
 func (r *Registry) Waiting(at Place) int {
 	r.mu.RLock()
@@ -23,6 +26,13 @@ func (r *Registry) HoldsRow(at Place) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.live[at].seen != nil
+}
+
+// CountLive returns how many conversations are live.
+func (r *Registry) CountLive() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.live)
 }
 
 // DropIdle drops the conversations without work, and returns how many are left.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +115,60 @@ func TestOneMoreThanMayBeLiveIsRefusedWhileAllHaveWork(t *testing.T) {
 		t.Errorf("%d are live, want %d", all, maxLive)
 	}
 	close(free)
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// lone is a store of one conversation. Its transactions do nothing, and fail the test if two run at
+// the same time.
+type lone struct {
+	away
+	t      *testing.T
+	inside atomic.Int32
+}
+
+func (s *lone) Write(context.Context, vocab.Username, func(context.Context, *user.Tx) error) error {
+	if s.inside.Add(1) > 1 {
+		s.t.Error("a conversation has two workers")
+	}
+	runtime.Gosched() // so that others meet it at work
+	s.inside.Add(-1)
+	return nil
+}
+
+// Row 17: requests race with the end of an idle conversation, ten thousand times. Each request is
+// answered, and the conversation never has two workers.
+func TestRow17RequestsRaceWithTheEndOfAnIdleConversation(t *testing.T) {
+	t.Parallel()
+	r, s, at := newIdle(), &lone{t: t}, Place{ID: uuid.New()}
+	r.Store, r.carriers = s, newCarriers(s)
+	const loops = 10_000
+	for range loops {
+		start := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				<-start
+				if err := r.submit(t.Context(), at, &Message{}); err != nil {
+					t.Errorf("a request: %v", err)
+				}
+			})
+		}
+		wg.Go(func() {
+			<-start
+			r.DropIdle()
+		})
+		close(start)
+		wg.Wait()
+	}
+	starts, stops := testutil.ToFloat64(r.metrics.starts), testutil.ToFloat64(r.metrics.stops)
+	if all, _ := (collector{r}).count(); float64(all) != starts-stops {
+		t.Errorf("%g times it became live, %g times it ended, and %d are live", starts, stops, all)
+	}
+	if stops < loops/10 {
+		t.Errorf("it ended %g times: that is no race", stops)
+	}
 	if err := r.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

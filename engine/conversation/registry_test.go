@@ -2,8 +2,6 @@ package conversation_test
 
 import (
 	"context"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,39 +46,6 @@ func gated(t *testing.T) (*scene, *gate) {
 	g := &gate{Cluster: s.store}
 	s.registry = s.node(g)
 	return s, g
-}
-
-// Row 17: a request to a full mailbox is refused at once. The waiting requests are still done.
-func TestRow17AFullMailboxRefusesTheNewest(t *testing.T) {
-	t.Parallel()
-	s, g := gated(t)
-	begun, free := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	g.set(func() error { once.Do(func() { close(begun) }); <-free; return nil })
-	var wg sync.WaitGroup
-	send := func() {
-		wg.Go(func() {
-			if _, err := s.send(s.bob, s.group.Message()); err != nil {
-				t.Errorf("a message that waits: %v", err)
-			}
-		})
-	}
-	for range 256 {
-		send()
-	}
-	for <-begun; s.registry.Waiting(s.at) < 256; { // until all messages wait
-		runtime.Gosched()
-	}
-	_, err := s.send(s.bob, s.group.Message())
-	s.wantRefused("one too many", err, fault.RateLimited, "mls_busy")
-	if fault.Of(err).RetryAfter <= 0 {
-		t.Error("the refusal does not say when to try again")
-	}
-	close(free)
-	wg.Wait()
-	if n := len(s.log()); n != 1+256 {
-		t.Errorf("%d entries, want 257", n)
-	}
 }
 
 // Row 16.
@@ -212,46 +177,5 @@ func TestALiveConversationHoldsNoRow(t *testing.T) {
 	s := newScene(t).withBob()
 	if s.registry.HoldsRow(s.at) {
 		t.Error("after a commit the conversation holds its row, with the GroupInfo")
-	}
-}
-
-// Row 17: a conversation that is dropped as idle loses no message, and never has two workers.
-func TestIdleConversationsEndBetweenMessages(t *testing.T) {
-	t.Parallel()
-	s := newScene(t).withBob()
-	stop, swept := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(swept)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				s.registry.DropIdle()
-				runtime.Gosched()
-			}
-		}
-	}()
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 250 {
-				if _, err := s.send(s.bob, s.group.Message()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	close(stop)
-	<-swept
-	if n := len(s.log()); n != 1+1000 {
-		t.Errorf("%d entries, want 1001", n)
-	}
-	for s.registry.DropIdle() > 0 { // the last worker ends
-		runtime.Gosched()
-	}
-	if _, known := s.registry.Epoch(s.at); known {
-		t.Error("an idle conversation is still live")
 	}
 }
