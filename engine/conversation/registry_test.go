@@ -99,29 +99,6 @@ func TestWhatHasBegunIsDoneThoughItsCallerLeft(t *testing.T) {
 	}
 }
 
-// Rows 15 and 19: a failed transaction stores nothing. The same request succeeds when the database
-// answers again.
-func TestRow19ADatabaseThatIsDownChangesNothing(t *testing.T) {
-	t.Parallel()
-	s, g := gated(t)
-	down := fault.New(fault.Unavailable, "the database does not answer")
-	g.set(func() error { return down })
-	r, _ := s.request(s.alice, s.group, mlstest.Change{})
-	if _, err := s.registry.Commit(t.Context(), s.at, r); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("while it is down: %v", err)
-	}
-	if _, err := s.send(s.bob, s.group.Message()); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("a message while it is down: %v", err)
-	}
-	if v := s.view(); v.Epoch != 1 || v.LastSeq != 1 {
-		t.Errorf("epoch %d, last number %d, want 1 and 1", v.Epoch, v.LastSeq)
-	}
-	g.before.Store(nil)
-	if a, err := s.registry.Commit(t.Context(), s.at, r); err != nil || a.Replayed || a.Epoch != 2 {
-		t.Errorf("once it is back: %+v, %v", a, err)
-	}
-}
-
 // Row 18.
 func TestRow18APanicIsAnsweredAndPanicsAgainAndAgainRest(t *testing.T) {
 	t.Parallel()
