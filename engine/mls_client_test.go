@@ -40,6 +40,7 @@ func (r *room) play(t *testing.T) {
 		{"messages come in another order", r.anotherOrder},
 		{"messages come again", r.messagesComeAgain},
 		{"messages come late", r.messagesComeLate},
+		{"a message comes early", r.messageComesEarly},
 		{"the servers are killed", r.serversAreKilled},
 		{"one is removed", r.oneIsRemoved},
 		{"nothing is read here", r.nothingIsReadHere},
@@ -188,6 +189,35 @@ func (r *room) messagesComeAgain(t *testing.T) {
 	}
 }
 
+// comes sends a seat's message, which all others read.
+func (r *room) comes(t *testing.T, from *seat, message, text string) (a accepted) {
+	t.Helper()
+	for _, s := range r.seats {
+		s.heard = nil
+	}
+	a = from.send(t, message)
+	r.allHear(t, a.Seq)
+	for _, s := range r.seats {
+		if s != from {
+			s.expectHeard(t, text)
+		}
+	}
+	return a
+}
+
+// expectUnread checks that no device but the writer's can read a message now.
+func (r *room) expectUnread(t *testing.T, writer *seat, message, what string) {
+	t.Helper()
+	for _, s := range r.seats {
+		if s == writer {
+			continue
+		}
+		if err := s.device.Try(t, "process", map[string]any{"group": s.group, "message": message}, nil); err == nil {
+			t.Errorf("%s reads a message %s", s.name, what)
+		}
+	}
+}
+
 // messagesComeLate sends messages that were encrypted one and six epochs ago.
 func (r *room) messagesComeLate(t *testing.T) {
 	late, tooLate := r.last().encrypt(t, "late"), r.last().encrypt(t, "too late")
@@ -202,6 +232,34 @@ func (r *room) messagesComeLate(t *testing.T) {
 	if got := r.last().post(t, tooLate); !isRefused(got, http.StatusConflict, "past_epoch") {
 		t.Errorf("a message of six epochs ago is answered %d %s", got.Status, got.Body)
 	}
+}
+
+// messageComesEarly sends a message of the next epoch before its commit. The host refuses it, and
+// the devices cannot read it. Once the commit has come, all read it (row 8).
+func (r *room) messageComesEarly(t *testing.T) {
+	s, before := r.last(), r.host().conversation(t)
+	m := s.makeCommit(t, nil)
+	s.device.Call(t, "merge", map[string]any{"group": s.group}, nil)
+	early := s.encrypt(t, "early")
+	var refusal struct{ Conversation struct{ Epoch int64 } }
+	got := s.post(t, early)
+	if got.Decode(t, &refusal); !isRefused(got, http.StatusConflict, "future_epoch") || refusal.Conversation.Epoch != before.Epoch {
+		t.Errorf("a message of the next epoch is answered %d %s", got.Status, got.Body)
+	}
+	if after := r.host().conversation(t); after.LastSeq != before.LastSeq || after.Epoch != before.Epoch {
+		t.Errorf("a message of the next epoch made the conversation %+v", after)
+	}
+	r.expectUnread(t, s, early, "of the next epoch")
+	var a accepted
+	if got := s.propose(t, m); got.Status != http.StatusCreated {
+		t.Fatalf("the commit is answered %d %s", got.Status, got.Body)
+	} else {
+		got.Decode(t, &a)
+	}
+	s.known[m.Commit] = true
+	r.allHear(t, a.Seq)
+	r.comes(t, s, early, "early")
+	expectAgreement(t, r.seats...)
 }
 
 // serversAreKilled kills each server during a commit, and restarts it. The repeated commit is

@@ -30,6 +30,7 @@ func TestRow26AMixedConversationWithTSMLS(t *testing.T) {
 		{"all commit", r.allCommit},
 		{"the servers are killed", r.serversAreKilled},
 		{"messages come again and in another order", r.messagesComeAgain},
+		{"a message comes before its commit", r.messageComesEarly},
 		{"a commit of sam wins", r.commitWins},
 		{"a commit of sam loses", r.commitLoses},
 		{"the conversation is reset", r.conversationIsReset},
@@ -211,6 +212,43 @@ func (r *mixedRoom) commitWins(t *testing.T) {
 		t.Errorf("three commits stand in the log as %+v", e)
 	}
 	r.allTalk(t)
+}
+
+// messageComesEarly lets sam, who merges a commit before it sends it, send a message of the next
+// epoch first. The host does not order it. The members' servers keep it, and their devices read it
+// once the commit has come (row 8).
+func (r *mixedRoom) messageComesEarly(t *testing.T) {
+	before := r.host().conversation(t).LastSeq
+	commit, early := r.sam.commit(t), r.sam.encrypt(t, "early")
+	r.sam.send(t, early)
+	enginetest.Eventually(t, "the host refuses the message", func() bool {
+		return r.host().user.Home.Metric(t, `lightweb_mls_undecryptable_total{reason="unordered"}`) >= 1
+	})
+	for _, s := range r.others() {
+		enginetest.Eventually(t, "the message of the next epoch for "+s.name, func() bool { return s.hasGot(t, early) })
+		if err := s.device.Try(t, "process", map[string]any{"group": s.group, "message": early}, nil); err == nil {
+			t.Errorf("%s reads a message of the next epoch", s.name)
+		}
+	}
+	r.sam.send(t, commit)
+	r.allCatchUp(t, before+1)
+	r.expectAll(t)
+	for _, s := range r.others() {
+		if !s.hasGot(t, early) {
+			t.Errorf("the server of %s has the message no more", s.name)
+		}
+		s.apply(t, entry{Kind: "application", Content: early})
+		s.expectHeard(t, "early")
+	}
+	r.sam.send(t, early) // the host orders it now, and nobody reads it twice
+	r.allCatchUp(t, before+2)
+	r.host().expectHeard(t, "early")
+	for _, s := range r.others() {
+		s.expectHeard(t)
+	}
+	if last := r.host().conversation(t).LastSeq; last != before+2 {
+		t.Errorf("the log has %d entries, want %d", last, before+2)
+	}
 }
 
 // commitLoses lets sam commit in an epoch that alice ends. The others continue, and alice's

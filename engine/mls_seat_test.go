@@ -166,6 +166,32 @@ func (s *seat) log(t *testing.T, after int64) []entry {
 	return page.Items
 }
 
+// hasGot reports whether a message is among those that came for the user in any order.
+func (s *seat) hasGot(t *testing.T, message string) bool {
+	t.Helper()
+	for after := int64(0); ; {
+		var page struct {
+			Items []struct {
+				Number  int64
+				Content string
+			}
+			More bool
+		}
+		got := s.user.Ask(t, http.MethodGet, fmt.Sprintf("/api/mls/messages?after=%d", after), nil)
+		if got.Decode(t, &page); got.Status != http.StatusOK {
+			t.Fatalf("the messages are answered %s with %d %s", s.name, got.Status, got.Body)
+		}
+		for _, m := range page.Items {
+			if after = m.Number; m.Content == message {
+				return true
+			}
+		}
+		if !page.More {
+			return false
+		}
+	}
+}
+
 // apply lets the device process a message of another device, once.
 func (s *seat) apply(t *testing.T, e entry) {
 	t.Helper()

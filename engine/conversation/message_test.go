@@ -111,8 +111,11 @@ func TestRow8AMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 	}
 	ahead := *s.group
 	ahead.Epoch++
-	_, err := s.send(s.bob, ahead.Message())
-	s.wantConflict("a message from the future", err, "future_epoch")
+	early := ahead.Message()
+	_, err := s.send(s.bob, early)
+	if c := s.wantConflict("a message from the future", err, "future_epoch"); c.Epoch != 7 {
+		t.Errorf("the refusal tells of epoch %d, want 7", c.Epoch)
+	}
 	_, err = s.send(s.bob, past[0].Message())
 	s.wantConflict("six epochs ago", err, "past_epoch")
 	for _, g := range past[1:] {
@@ -122,6 +125,10 @@ func TestRow8AMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 	}
 	if n := len(s.log()); n != 7+6 {
 		t.Errorf("%d entries, want 13", n)
+	}
+	s.commit(s.alice, mlstest.Change{})
+	if a, err := s.send(s.bob, early); err != nil || a.Replayed || a.Seq != 15 {
+		t.Errorf("the message from the future, after its commit: %+v, %v", a, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -117,6 +119,42 @@ func TestRow7AndF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 	h.sends(mine, "PrivateMessage", second)
 	h.want("messages", keptMessages, "welcome 0 dave f f", "application 1 1 dave f f", "application 2 2 dave f f", "commit 3 1 dave f f", "commit 4 1 dave f f")
 	h.want("state", stateOfJoined, "active 0 2 4 4 f")
+}
+
+// Row 8. The host's word of a message comes before that of the commit that begins its epoch. The
+// member's server keeps the message as one that no device can read yet, and goes on from it once
+// the commit has come. Each of the two is kept once.
+func TestRow8AMessageComesBeforeItsCommit(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	h := newHostedIn(t, peertest.NewStage(t, peertest.NewInbound(t, func(d *inbox.Deps) { d.Metrics = metrics })).Scene(t)).begun(func(s *said) { s.labels["mlsEpoch"] = 1 })
+	commit, next := h.group.Commit(h.host, mlstest.Change{})
+	words := next.Message()
+	h.seq++
+	first := h.entry("PublicMessage", commit, 1)
+	hash := sha256.Sum256(commit)
+	h.hash = base64.StdEncoding.EncodeToString(hash[:])
+	h.seq++
+	second := h.entry("PrivateMessage", words, 2)
+	for range 2 {
+		if err := h.Pass(h.by, "us:/inbox", second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("early", keptMessages, "welcome 1 dave f f", "application 3 2 dave t f")
+	h.want("a gap", stateOfJoined, "active 0 2 3 1 f")
+	if n := counted(t, metrics, "lightweb_mls_undecryptable_total", conversation.FutureEpoch); n != 1 {
+		t.Errorf("%v messages are counted as of a future epoch, want 1", n)
+	}
+	for range 2 {
+		if err := h.Pass(h.by, mine, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("in order", keptMessages, "welcome 1 dave f f", "application 3 2 dave t f", "commit 2 1 dave t f")
+	h.want("no gap", stateOfJoined, "active 0 2 3 3 f")
+	if n := counted(t, metrics, "lightweb_mls_undecryptable_total", ""); n != 1 {
+		t.Errorf("%v messages are counted as undecryptable, want the early one", n)
+	}
 }
 
 // F13. A forged label or context puts no message into a conversation of another group.
