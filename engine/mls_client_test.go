@@ -218,20 +218,27 @@ func (r *room) expectUnread(t *testing.T, writer *seat, message, what string) {
 	}
 }
 
-// messagesComeLate sends messages that were encrypted one and six epochs ago.
+// messagesComeLate sends messages that were encrypted one, five and six epochs ago (row 7).
 func (r *room) messagesComeLate(t *testing.T) {
-	late, tooLate := r.last().encrypt(t, "late"), r.last().encrypt(t, "too late")
+	late, latest, tooLate := r.last().encrypt(t, "late"), r.last().encrypt(t, "latest"), r.last().encrypt(t, "too late")
 	for n := range 6 {
 		a, _ := r.host().commit(t, nil)
 		r.allHear(t, a.Seq)
-		if n == 0 {
-			r.allHear(t, r.last().send(t, late).Seq)
-			r.host().expectHeard(t, "late")
+		switch n {
+		case 0:
+			r.comes(t, r.last(), late, "late")
+		case 4:
+			r.comes(t, r.last(), latest, "latest")
 		}
 	}
+	before := r.host().conversation(t).LastSeq
 	if got := r.last().post(t, tooLate); !isRefused(got, http.StatusConflict, "past_epoch") {
 		t.Errorf("a message of six epochs ago is answered %d %s", got.Status, got.Body)
 	}
+	if after := r.host().conversation(t).LastSeq; after != before {
+		t.Errorf("a message of six epochs ago has number %d", after)
+	}
+	r.expectUnread(t, r.last(), tooLate, "of six epochs ago")
 }
 
 // messageComesEarly sends a message of the next epoch before its commit. The host refuses it, and
@@ -263,8 +270,14 @@ func (r *room) messageComesEarly(t *testing.T) {
 }
 
 // serversAreKilled kills each server during a commit, and restarts it. The repeated commit is
-// accepted.
+// accepted. Three messages that were encrypted before come in another order, the first one after
+// a commit and a restart, the second one when the devices have restarted, too (row 7).
 func (r *room) serversAreKilled(t *testing.T) {
+	writer, written := r.last(), []string{}
+	for _, text := range []string{"first", "second", "third"} {
+		written = append(written, writer.encrypt(t, text))
+	}
+	r.comes(t, writer, written[2], "third")
 	var killed []*enginetest.Instance
 	for _, s := range r.seats {
 		if slices.Contains(killed, s.user.Home) {
@@ -273,7 +286,14 @@ func (r *room) serversAreKilled(t *testing.T) {
 		killed = append(killed, s.user.Home)
 		a := s.commitThroughKill(t, nil)
 		r.allHear(t, a.Seq)
+		if len(killed) == 1 {
+			r.comes(t, writer, written[0], "first")
+		}
 	}
+	for _, s := range r.seats {
+		s.device.Call(t, "restart", map[string]any{}, nil)
+	}
+	r.comes(t, writer, written[1], "second")
 	expectAgreement(t, r.seats...)
 	r.allHear(t, r.last().say(t, "still here").Seq)
 	r.host().expectHeard(t, "still here")

@@ -132,6 +132,53 @@ func TestRow8AMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 	}
 }
 
+// Row 7: messages come in another order than they were made in, across a commit and a restart of
+// the engine. Each has a number in the order in which it came, and keeps its epoch. The message of
+// more than five epochs ago is refused.
+func TestRow7MessagesComeInAnyOrder(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	var made [][]byte
+	for range 5 {
+		made = append(made, s.group.Message())
+	}
+	var want []string
+	comes := func(n int) {
+		t.Helper()
+		want = append(want, hexHash(made[n]))
+		if a, err := s.send(s.bob, made[n]); err != nil || a.Replayed || a.Epoch != int64(s.group.Epoch) {
+			t.Errorf("message %d: %+v, %v", n, a, err)
+		}
+	}
+	comes(2)
+	s.commit(s.alice, mlstest.Change{})
+	comes(0)
+	if err := s.registry.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.registry = s.node(s.store)
+	comes(1)
+	for range 4 {
+		s.commit(s.alice, mlstest.Change{})
+	}
+	comes(3) // five epochs late
+	s.commit(s.alice, mlstest.Change{})
+	_, err := s.send(s.bob, made[4])
+	s.wantConflict("a message of six epochs ago", err, "past_epoch")
+	var got []string
+	for _, e := range s.log() {
+		if e.Kind == user.KindApplication {
+			got = append(got, hexHash(e.Content))
+			if e.Epoch != 1 {
+				t.Errorf("number %d is of epoch %d, want 1", e.Seq, e.Epoch)
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
 // Rows 4, 6 and 12.
 func TestRow6AMessageHasOneNumberForGood(t *testing.T) {
 	t.Parallel()

@@ -155,6 +155,18 @@ export class Device {
     return this.state({ group });
   }
 
+  /** Starts anew, with no more than the bytes that it stores of each group. */
+  restart() {
+    for (const [group, state] of this.#groups) {
+      const stored = mls.encodeGroupState(state);
+      const [loaded, length] = mls.decodeGroupState(stored, 0) ?? [];
+      if (length !== stored.length) throw new Error("this is not the state of a group");
+      this.#groups.set(group, { ...loaded, clientConfig: config });
+    }
+    this.#pending.clear();
+    return {};
+  }
+
   /** What the devices of a group compare: the epoch, its members and a secret of the epoch. */
   async state({ group }) {
     const state = this.#in(group);

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { stdin, stdout } from "node:process";
 import { Device } from "./device.mjs";
 
-const calls = ["keyPackage", "create", "commit", "merge", "join", "leave", "encrypt", "process", "state"];
+const calls = ["keyPackage", "create", "commit", "merge", "join", "leave", "encrypt", "process", "restart", "state"];
 const devices = new Map();
 
 async function answer({ device, call, args }) {
