@@ -271,13 +271,15 @@ func (r *room) messageComesEarly(t *testing.T) {
 
 // serversAreKilled kills each server during a commit, and restarts it. The repeated commit is
 // accepted. Three messages that were encrypted before come in another order, the first one after
-// a commit and a restart, the second one when the devices have restarted, too (row 7).
+// a commit and a restart, the second one when the devices have restarted, too (row 7). After that
+// none of them is taken or read again (row 6).
 func (r *room) serversAreKilled(t *testing.T) {
 	writer, written := r.last(), []string{}
 	for _, text := range []string{"first", "second", "third"} {
 		written = append(written, writer.encrypt(t, text))
 	}
-	r.comes(t, writer, written[2], "third")
+	taken := make([]accepted, 3)
+	taken[2] = r.comes(t, writer, written[2], "third")
 	var killed []*enginetest.Instance
 	for _, s := range r.seats {
 		if slices.Contains(killed, s.user.Home) {
@@ -287,14 +289,17 @@ func (r *room) serversAreKilled(t *testing.T) {
 		a := s.commitThroughKill(t, nil)
 		r.allHear(t, a.Seq)
 		if len(killed) == 1 {
-			r.comes(t, writer, written[0], "first")
+			taken[0] = r.comes(t, writer, written[0], "first")
 		}
 	}
 	for _, s := range r.seats {
 		s.device.Call(t, "restart", map[string]any{}, nil)
 	}
-	r.comes(t, writer, written[1], "second")
+	taken[1] = r.comes(t, writer, written[1], "second")
 	expectAgreement(t, r.seats...)
+	for n, message := range written {
+		r.expectTaken(t, writer, message, taken[n])
+	}
 	r.allHear(t, r.last().say(t, "still here").Seq)
 	r.host().expectHeard(t, "still here")
 }
@@ -313,6 +318,30 @@ func (s *seat) commitThroughKill(t *testing.T, change map[string]any) (a accepte
 		t.Fatalf("the commit of %s is lost", s.name)
 	}
 	return a
+}
+
+// expectTaken checks that a message is neither taken nor read again. Its writer is told which number
+// it has, and every other member that it is another's.
+func (r *room) expectTaken(t *testing.T, writer *seat, message string, first accepted) {
+	t.Helper()
+	before := r.host().conversation(t).LastSeq
+	got := writer.post(t, message)
+	var again accepted
+	if got.Decode(t, &again); again.Seq != first.Seq || got.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a message that has number %d is answered %d %s when it comes again", first.Seq, got.Status, got.Body)
+	}
+	for _, s := range r.seats {
+		if s.user == writer.user {
+			continue
+		}
+		if got := s.post(t, message); !isRefused(got, http.StatusConflict, "message_taken") {
+			t.Errorf("another's message is answered %s with %d %s", s.name, got.Status, got.Body)
+		}
+	}
+	if after := r.host().conversation(t).LastSeq; after != before {
+		t.Errorf("a message that came again has number %d", after)
+	}
+	r.expectUnread(t, writer, message, "twice")
 }
 
 // oneIsRemoved removes a device, which cannot read later messages. If it was its actor's only
