@@ -12,7 +12,7 @@ import (
 
 // The engine is killed while it accepts a commit. The client repeats the request, and the engine
 // accepts the same commit: each epoch has exactly one (conversations.md 3.e, row 15).
-// LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 4).
+// LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 20).
 func TestRow15ACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	c := newCommitCrash(t)
@@ -69,7 +69,7 @@ type commitCrash struct {
 }
 
 func newCommitCrash(t *testing.T) *commitCrash {
-	c := &commitCrash{rounds: amount(t, "LIGHTWEB_CRASH_COMMIT_ROUNDS", "4"), home: enginetest.Start(t)}
+	c := &commitCrash{rounds: amount(t, "LIGHTWEB_CRASH_COMMIT_ROUNDS", "20"), home: enginetest.Start(t)}
 	c.alice = c.home.CreateUser(t, "alice")
 	c.device = mlstest.NewDevice(c.alice.ID, time.Now())
 	c.group = mlstest.NewGroup(c.device)
