@@ -320,8 +320,8 @@ func (s *seat) commitThroughKill(t *testing.T, change map[string]any) (a accepte
 	return a
 }
 
-// expectTaken checks that a message is neither taken nor read again. Its writer is told which number
-// it has, and every other member that it is another's.
+// expectTaken checks that a message is neither taken nor read again. Its writer is told which
+// number it has, and every other member that it is another's.
 func (r *room) expectTaken(t *testing.T, writer *seat, message string, first accepted) {
 	t.Helper()
 	before := r.host().conversation(t).LastSeq

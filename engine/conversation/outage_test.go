@@ -25,8 +25,8 @@ func (s hasty) Write(ctx context.Context, u vocab.Username, work func(context.Co
 }
 
 // Row 19: the host's PostgreSQL fails in each of these ways. Requests are answered that the host is
-// unavailable or busy (both are 503), the conversation stays as it was, and the same requests succeed once
-// PostgreSQL works again.
+// unavailable or busy (both are 503), the conversation stays as it was, and the same requests
+// succeed once PostgreSQL works again.
 func TestRow19ADatabaseThatIsDownChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
