@@ -43,6 +43,7 @@ type parts struct {
 	conversations *conversation.Registry
 	members       *conversation.Members
 	stock         *conversation.Stock
+	warmer        conversation.Warmer
 
 	profiles  *profile.Watcher
 	deletions *deletion.Watcher
@@ -75,6 +76,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.conversations = in.NewConversations(owners, in.Metrics)
 	p.members = in.NewMembers(owners, p.conversations, in.Metrics)
 	p.stock = conversation.NewStock(conversation.StockDeps{Store: in.DB, Owners: in.DB.Instance.Users, ID: in.Local.ID, Log: in.Log.With("component", "conversation"), Metrics: in.Metrics, Now: in.Now})
+	p.warmer = conversation.Warmer{Registry: p.conversations, Store: in.DB.As(pool.Stranger), Users: in.DB.Instance.Users, Log: in.Log.With("component", "conversation")}
 	p.outbox = outbox.New(outbox.Deps{
 		Conversations: p.conversations, Members: p.members,
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Profiles: in.Registry, Relays: in.Relays, Dispatcher: p.dispatcher,

@@ -131,6 +131,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	if serving.Startup = time.Since(e.in.OpenedAt); ready != nil {
 		ready(serving)
 	}
+	running.Go(func() { p.warmer.WarmUp(ctx) })
 	<-ctx.Done()
 	err = e.drainParts(p, stopDelivering, delivered)
 	stopEmitting()

@@ -108,6 +108,14 @@ func (s Users) ListWithDatabase(ctx context.Context, named []vocab.Username) ([]
 	return users, err
 }
 
+// ListByUse returns up to n active users. The user whose tokens were used last comes first. That
+// is known to the hour, and users without a used token come at the end, sorted by name.
+func (s Users) ListByUse(ctx context.Context, n int) ([]vocab.Username, error) {
+	return postgres.CollectColumn[vocab.Username](ctx, s.on, "list users by use", `SELECT u.username FROM users u
+		LEFT JOIN (SELECT username, max(last_used_at) AS at FROM tokens GROUP BY username) t USING (username)
+		WHERE u.state = 'active' ORDER BY t.at DESC NULLS LAST, u.username LIMIT $1`, n)
+}
+
 // CountActive returns how many users are active.
 func (s Users) CountActive(ctx context.Context) (n int, err error) {
 	err = s.on.QueryRow(ctx, `SELECT count(*) FROM users WHERE state = 'active'`).Scan(&n)

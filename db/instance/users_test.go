@@ -2,10 +2,13 @@ package instance_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
@@ -156,6 +159,38 @@ func TestUsersArePrunedAfterAClockThatWasAhead(t *testing.T) {
 	}{{began.Add(-12 * time.Hour), []vocab.Username{never, once, ahead}}, {time.Time{}, []vocab.Username{never, once, newly, ahead}}} {
 		if got, err := c.Instance.Users.ListToPrune(ctx, nil, tt.since); err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("not pruned since %v: %v, %v; want %v", tt.since, got, err, tt.want)
+		}
+	}
+}
+
+// The user whose tokens were used last comes first, those who used none come at the end, and
+// suspended users are not in the list.
+func TestUsersAreListedByTheirLastUse(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	ctx, began := t.Context(), time.Now()
+	alice, bob, carol, dave := dbtest.User(t, c, "alice"), dbtest.User(t, c, "bob"), dbtest.User(t, c, "carol"), dbtest.User(t, c, "dave")
+	use := func(u vocab.Username, at time.Time) {
+		t.Helper()
+		id := uuid.New()
+		token := instance.Token{ID: id, User: u, Scopes: []string{"read"}, CreatedAt: began.AddDate(0, 0, -2)}
+		if err := c.Instance.Tokens.Add(ctx, token, sha256.Sum256(id[:])); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Instance.Tokens.Find(ctx, sha256.Sum256(id[:]), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use(bob, began.AddDate(0, 0, -1))
+	use(bob, began.Add(-5*time.Hour))
+	use(carol, began.Add(-time.Hour))
+	use(dave, began)
+	if err := c.Instance.Users.SetState(ctx, dave, instance.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int][]vocab.Username{10: {carol, bob, alice}, 2: {carol, bob}} {
+		if got, err := c.Instance.Users.ListByUse(ctx, n); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the first %d are %v, %v; want %v", n, got, err, want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ type Class uint8
 const (
 	Work     Class = iota // activities of peers, deliveries, and upkeep
 	Owner                 // requests of users' own clients
-	Stranger              // reads by anonymous clients and by peers
+	Stranger              // reads by anonymous clients and by peers, and reads that can be left out
 	classes
 )
 

@@ -53,6 +53,21 @@ func (t Hosted) Find(ctx context.Context, id uuid.UUID) (*HostedConversation, er
 	return one[HostedConversation](ctx, t.tx, "read hosted conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1`, id)
 }
 
+// BusyConversation is an encrypted conversation that the user hosts.
+type BusyConversation struct {
+	ID    uuid.UUID
+	Epoch int64
+	At    time.Time // when its log or its state last changed
+}
+
+// ListBusiest returns up to n encrypted conversations that are not closed and that changed after
+// a time, the one that changed last first. No index has their times, since every message would
+// have to change it.
+func (t Hosted) ListBusiest(ctx context.Context, after time.Time, n int) ([]BusyConversation, error) {
+	return collect[BusyConversation](ctx, t.tx, "list busy conversations", `SELECT m.id, m.epoch, m.updated_at AS at FROM mls_conversations m JOIN conversations c USING (id)
+		WHERE m.updated_at > $1 AND m.status <> 'closed' AND c.mode = 'encrypted' ORDER BY m.updated_at DESC LIMIT $2`, after, n)
+}
+
 // FindGroup returns the id of the hosted conversation whose current MLS group is the parameter
 // group, or uuid.Nil if there is no such conversation.
 func (t Hosted) FindGroup(ctx context.Context, group string) (id uuid.UUID, err error) {

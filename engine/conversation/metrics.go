@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
 			Help: "Messages refused because the conversation was in another epoch, group or state, by where their senders are: local or remote.",
 		}, []string{"origin"}),
 		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation, or too many conversations were live."),
-		starts:    count("lightweb_conversation_starts_total", "Conversations that became live, because a request came."),
+		starts:    count("lightweb_conversation_starts_total", "Conversations that became live, because a request came or the engine had started."),
 		stops:     count("lightweb_conversation_stops_total", "Live conversations that ended, because no request came for a while or others needed their place."),
 		restarts:  count("lightweb_conversation_restarts_total", "Panics of conversations, which go on after them."),
 		replays:   count("lightweb_mls_idempotent_replays_total", "Requests answered with what they had been answered before."),
@@ -89,7 +89,7 @@ func (m *metrics) countReplay(a Accepted, err error) (Accepted, error) {
 type collector struct{ r *Registry }
 
 var (
-	liveDesc    = prometheus.NewDesc("lightweb_conversation_live", "Conversations that something was asked of in the last minutes.", nil, nil)
+	liveDesc    = prometheus.NewDesc("lightweb_conversation_live", "Conversations that something was asked of in the last minutes, or that the engine knows since its start.", nil, nil)
 	restingDesc = prometheus.NewDesc("lightweb_mls_quarantined", "Conversations that rest after panics.", nil, nil)
 )
 
