@@ -88,6 +88,10 @@ func NewRegistry(d Deps) *Registry {
 // Epoch returns the epoch of a conversation as this process last read it. The result "known" is
 // false if this process has not read it lately. The epoch is only a hint, because another process
 // may have changed it. Only a commit tells the epoch for certain.
+//
+// So far only tests and benchmarks call Epoch. Answers with an epoch go to members alone, and the
+// query that finds the member finds the epoch, too. Nothing may be refused by a hint: a repeated
+// commit or message must get its stored answer.
 func (r *Registry) Epoch(at Place) (epoch int64, known bool) {
 	r.mu.RLock()
 	c := r.live[at]
