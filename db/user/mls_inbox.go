@@ -279,15 +279,16 @@ func (t Joined) CountInvitations(ctx context.Context) ([]Waiting, error) {
 }
 
 // SetRoster makes these actors the members of a conversation, as its host announced them in the
-// message with the number seq. It marks all of them as Lightweb. The caller must then call
-// Hosted.NoteForeign for the actors whose servers support only the SWICG draft.
-func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) error {
-	_, err := t.execBeside(ctx, "set roster", `WITH gone AS (UPDATE conversation_members SET left_seq = greatest(@seq, joined_seq + 1), leaving = false
-			WHERE conversation_id = @id AND left_seq IS NULL AND actor_uri <> ALL(@actors::text[]))
-		INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq) SELECT @id, a, r, 0 FROM unnest(@actors::text[], @roles::text[]) AS u(a, r)
-		ON CONFLICT (conversation_id, actor_uri) DO UPDATE SET role = excluded.role, left_seq = NULL, leaving = m.leaving AND m.left_seq IS NULL, lightweb = true`,
-		named{"id": id, "actors": texts(actors), "roles": roles, "seq": seq})
-	return err
+// message with the number seq. It returns the actors that were members and are none now. It marks
+// all members as Lightweb. The caller must then call Hosted.NoteForeign for the actors whose
+// servers support only the SWICG draft.
+func (t Joined) SetRoster(ctx context.Context, id uuid.UUID, actors []vocab.ID, roles []string, seq int64) (gone []vocab.ID, err error) {
+	err = t.query(ctx, "set roster", column(&gone), `WITH gone AS (UPDATE conversation_members SET left_seq = greatest(@seq, joined_seq + 1), leaving = false
+			WHERE conversation_id = @id AND left_seq IS NULL AND actor_uri <> ALL(@actors::text[]) RETURNING actor_uri),
+		members AS (INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq) SELECT @id, a, r, 0 FROM unnest(@actors::text[], @roles::text[]) AS u(a, r)
+			ON CONFLICT (conversation_id, actor_uri) DO UPDATE SET role = excluded.role, left_seq = NULL, leaving = m.leaving AND m.left_seq IS NULL, lightweb = true)
+		SELECT actor_uri FROM gone ORDER BY actor_uri`, named{"id": id, "actors": texts(actors), "roles": roles, "seq": seq})
+	return gone, err
 }
 
 // Has reports whether the user has published this key package and not revoked it. Until the

@@ -105,7 +105,7 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 					return err
 				}
 			}
-			if err := tx.Joined.SetRoster(ctx, j.ID, []vocab.ID{bob, dbtest.AliceActor}, []string{user.RoleAdmin, user.RoleMember}, 3); err != nil {
+			if _, err := tx.Joined.SetRoster(ctx, j.ID, []vocab.ID{bob, dbtest.AliceActor}, []string{user.RoleAdmin, user.RoleMember}, 3); err != nil {
 				return err
 			}
 			shares, err := tx.Conversations.IsShared(ctx, bob)
@@ -116,8 +116,9 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 		})
 	}
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		if err := tx.Joined.SetRoster(ctx, j.ID, []vocab.ID{dbtest.AliceActor}, []string{user.RoleMember}, 9); err != nil {
-			return err
+		gone, err := tx.Joined.SetRoster(ctx, j.ID, []vocab.ID{dbtest.AliceActor}, []string{user.RoleMember}, 9)
+		if err != nil || !slices.Equal(gone, []vocab.ID{bob}) {
+			t.Errorf("gone are %v, %v; want bob", gone, err)
 		}
 		shares, err := tx.Conversations.IsShared(ctx, bob)
 		if shares {

@@ -2,11 +2,13 @@ package conversation_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
@@ -201,6 +203,15 @@ func TestRow9ARemovedMemberIsRefused(t *testing.T) {
 	s := newScene(t).withBob()
 	before := s.group
 	s.commit(s.alice, mlstest.Change{Remove: []*mlstest.Device{s.bob}})
+	s.eachEvent(func(e user.Event) {
+		var told struct{ ActorURI, ObjectURI string }
+		if err := json.Unmarshal(e.Payload, &told); e.Type == "mls.member.removed" && (err != nil || told.ActorURI != aliceID || told.ObjectURI != bobID) {
+			t.Errorf("the host was told of a removal by %s, want that of bob by alice", e.Payload)
+		}
+	})
+	if n := s.events()["mls.member.removed"]; n != 1 {
+		t.Errorf("the host was told of %d removals, want 1", n)
+	}
 	s.group = before
 	s.expectRefused(s.bob)
 	_, _, err := s.registry.ReadLog(t.Context(), s.at, carolID, 0)

@@ -14,8 +14,10 @@ import (
 const (
 	eventCommit  = "mls.commit.received"
 	eventMessage = "mls.message.received"
+	eventRemoved = "mls.member.removed"
 	eventWelcome = "conversation.welcome"
 	eventReset   = "mls.reset.pending"
+	eventBegun   = "mls.epoch.advanced" // a reset has ended; of epochs that commits begin, eventCommit tells
 	eventLow     = "keypackages.low"
 	eventReport  = "mls.recovery.reported"
 	eventChat    = "chatmessage.received"

@@ -215,15 +215,22 @@ func setStatus(j *user.JoinedConversation, status, resetGroup string) {
 	}
 }
 
-// saveState stores the state of the conversation and its roster. If the copy has a gap, and the
+// saveState stores the state of the conversation and its roster, and adds an event for each actor
+// that is no member any more. If the copy has a gap, and the
 // entry was not fetched to fill one, saveState also calls NoteBehind, so that the missing messages
 // are read.
 func (r *receiver) saveState(ctx context.Context) error {
 	j, e := r.conversation, r.entry
 	if e.roster != nil && e.seq >= j.RosterSeq {
 		j.RosterSeq, j.Mixed = e.seq, e.roster.isMixed
-		if err := r.tx.Joined.SetRoster(ctx, j.ID, e.roster.actors, e.roster.roles, e.seq); err != nil {
+		gone, err := r.tx.Joined.SetRoster(ctx, j.ID, e.roster.actors, e.roster.roles, e.seq)
+		if err != nil {
 			return err
+		}
+		for _, id := range gone {
+			if err := r.tell(ctx, eventRemoved, vocab.Doc{"seq": e.seq, "objectUri": string(id)}); err != nil {
+				return err
+			}
 		}
 		if len(e.roster.foreign) > 0 {
 			if err := r.tx.Hosted.NoteForeign(ctx, j.ID, e.roster.foreign); err != nil {
@@ -299,10 +306,14 @@ func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 	return r.tell(ctx, eventChat, vocab.Doc{"seq": e.seq})
 }
 
-// tell adds an event about the entry. The event holds only ids and numbers.
+// tell adds an event about the entry, or about the object that d names. The event holds only ids
+// and numbers.
 func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	e, a := r.entry, r.Activity
-	d["eventId"], d["actorUri"], d["objectUri"] = uuid.Must(uuid.NewV7()).String(), string(e.sender), string(e.object)
+	d["eventId"], d["actorUri"] = uuid.Must(uuid.NewV7()).String(), string(e.sender)
+	if d["objectUri"] == nil {
+		d["objectUri"] = string(e.object)
+	}
 	if a.ID != "" {
 		d["activityUri"], d["activityType"] = string(a.ID), a.Type
 	}

@@ -84,11 +84,16 @@ func ReceiveState(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) 
 	before, generation := j.Status, j.Generation
 	r.advance(j)
 	setStatus(j, s.status, s.reset)
-	began := s.generation == generation && j.Status != before
-	if err := r.saveState(ctx); err != nil || !began || s.status != user.StatusResetPending {
+	if err := r.saveState(ctx); err != nil {
 		return Outcome{Kept: true}, err
 	}
-	return Outcome{Kept: true}, r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
+	switch {
+	case s.status == user.StatusResetPending && s.generation == generation && j.Status != before:
+		err = r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
+	case j.Status == user.StatusActive && s.generation > generation:
+		err = r.tell(ctx, eventBegun, vocab.Doc{"groupId": j.GroupID, "generation": j.Generation, "epoch": j.Epoch})
+	}
+	return Outcome{Kept: true}, err
 }
 
 // fits reports whether the MLS groups in the state may belong to this conversation. It returns

@@ -323,6 +323,9 @@ func TestRow23TheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	if v := s.view(); v.Generation != 1 || v.Epoch != 0 || v.GroupID != id || v.Status != "active" || len(v.Members) != 2 {
 		t.Errorf("the conversation is %+v", v)
 	}
+	if got := s.events(); got["mls.reset.pending"] != 1 || got["mls.epoch.advanced"] != 1 {
+		t.Errorf("the host was told of %v, want the reset and its end", got)
+	}
 	late, _ := s.request(s.alice, old, mlstest.Change{})
 	_, err = s.registry.Commit(t.Context(), s.at, late)
 	s.wantConflict("a commit of the old group", err, "former_group")

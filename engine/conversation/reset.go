@@ -147,6 +147,10 @@ func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 	c.Generation, c.Epoch, c.Status, c.GroupInfo = c.Generation+1, 0, user.StatusActive, s.groupInfo
 	c.FormerGroups, c.GroupID, c.ResetGroupID, c.Mixed = append(c.FormerGroups, c.GroupID), s.group, "", false
 	s.accepted = Accepted{Seq: c.LastSeq, Epoch: 0, Generation: c.Generation}
+	d := vocab.Doc{"groupId": c.GroupID, "generation": c.Generation, "epoch": c.Epoch}
+	if err := tx.Events.Add(ctx, newEvent(eventBegun, c, s.registry.Actors.ID(s.at.Host), s.caller, d, s.now)); err != nil {
+		return err
+	}
 	if err := s.registry.tellState(ctx, tx, s.at, c, s.now); err != nil {
 		return err
 	}

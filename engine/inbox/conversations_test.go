@@ -443,7 +443,24 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.want("closed is for good", stateOfJoined, "closed 1 1 1 1 f")
-	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending")
+	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending", "mls.epoch.advanced")
+}
+
+// A user that a commit removes is told of it in the transaction that stores the commit, once.
+func TestTheUserIsToldOfARemoval(t *testing.T) {
+	h := newHosted(t).begun()
+	commit, _ := h.group.Commit(h.host, mlstest.Change{Remove: []*mlstest.Device{h.device}})
+	without := func(s *said) {
+		s.activity["lwMetadata"] = vocab.Doc{"status": "active", "members": []any{vocab.Doc{"id": h.Long(h.by), "role": "admin"}}}
+	}
+	for range 2 {
+		if err := h.put("PublicMessage", commit, 1, without); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("events", toldOf, "conversation.welcome", "mls.member.removed", "mls.commit.received")
+	h.want("the removal", `SELECT concat_ws(' ', payload->>'actorUri', payload->>'objectUri', payload->>'seq', payload->>'conversation') FROM event_outbox WHERE type = 'mls.member.removed'`,
+		strings.Join([]string{h.Long(h.by), h.Long("us:/alice"), "2", h.uri}, " "))
 }
 
 // 28. Two receipts for one place prove that the host tells members different things. They freeze

@@ -48,7 +48,8 @@ func newAwayIf(t *testing.T, confirmed bool) *away {
 		if err != nil {
 			return err
 		}
-		return tx.Joined.SetRoster(ctx, w.where, []vocab.ID{host.ID, k.local.ID(k.bob)}, []string{user.RoleAdmin, user.RoleMember}, 1)
+		_, err = tx.Joined.SetRoster(ctx, w.where, []vocab.ID{host.ID, k.local.ID(k.bob)}, []string{user.RoleAdmin, user.RoleMember}, 1)
+		return err
 	})
 	return w
 }
@@ -112,7 +113,8 @@ func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
 	w := newAway(t)
 	w.get(w.his, bearerToken(w.tokens[w.him()])).want(t, 200)
 	w.write(w.bob, func(ctx context.Context, tx *user.Tx) error {
-		return tx.Joined.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity)}, []string{user.RoleAdmin}, 2)
+		_, err := tx.Joined.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity)}, []string{user.RoleAdmin}, 2)
+		return err
 	})
 	for _, path := range []string{"", "/log"} {
 		w.get(w.his+path, bearerToken(w.tokens[w.him()])).want(t, 403)

@@ -85,7 +85,8 @@ func (k *talk) invite() string {
 		if err != nil {
 			return err
 		}
-		return tx.Joined.SetRoster(ctx, mine, []vocab.ID{host, k.local.ID(k.bob)}, []string{user.RoleAdmin, user.RoleMember}, 1)
+		_, err = tx.Joined.SetRoster(ctx, mine, []vocab.ID{host, k.local.ID(k.bob)}, []string{user.RoleAdmin, user.RoleMember}, 1)
+		return err
 	})
 	return "/api/conversations/" + mine.String()
 }

@@ -39,7 +39,7 @@ func newMixedAway(t *testing.T) *mixedAway {
 		if _, err := tx.Joined.Save(ctx, *j, start); err != nil {
 			return err
 		}
-		if err := tx.Joined.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity), vocab.ID(w.him()), w.sam}, []string{user.RoleAdmin, user.RoleMember, user.RoleMember}, 1); err != nil {
+		if _, err := tx.Joined.SetRoster(ctx, w.where, []vocab.ID{vocab.ID(w.host.Identity), vocab.ID(w.him()), w.sam}, []string{user.RoleAdmin, user.RoleMember, user.RoleMember}, 1); err != nil {
 			return err
 		}
 		return tx.Hosted.NoteForeign(ctx, w.where, []vocab.ID{w.sam})
