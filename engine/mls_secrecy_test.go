@@ -19,7 +19,8 @@ import (
 
 // nothingIsReadHere checks what operators and other programs of the machine read: the logs, the
 // metrics, both Redis servers, and the files beside the tables of PostgreSQL. They contain no
-// plaintext, no message and no token, and the metrics contain no URI (conversations.md 3.e, row 30).
+// plaintext, no message and no token, and the metrics contain no URI (conversations.md 3.e, row
+// 30).
 func (r *room) nothingIsReadHere(t *testing.T) {
 	homes := map[*enginetest.Instance][]*seat{}
 	for _, s := range r.seats {

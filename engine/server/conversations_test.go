@@ -367,8 +367,8 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	}
 }
 
-// Row 20, PAY-01: an actor that keeps claiming packages without permission uses up only its own share, not
-// the share of its server.
+// Row 20, PAY-01: an actor that keeps claiming packages without permission uses up only its own
+// share, not the share of its server.
 func TestRow20AnActorClaimsAtTheCostOfNobodyElse(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
