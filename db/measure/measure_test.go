@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/measure"
 	"github.com/lightweb/lightweb/db/user"
@@ -103,6 +104,29 @@ func TestOweMakesWhatTheEngineWouldOweAfterDays(t *testing.T) {
 			if err := measure.New(c).Owe(t.Context(), u, j.Activity, instance.Host{Host: "nowhere.example", FailingSince: &since}, n, now, func(int, int) {}); fault.KindOf(err) != fault.NotFound {
 				t.Errorf("owed to a host it did not go to: %v", err)
 			}
+		})
+	}
+}
+
+func TestHostMakesConversationsThatTakeMessages(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const n, me = 25, dbtest.AliceActor
+	ids, err := measure.New(c).Host(t.Context(), u, me, n)
+	if err != nil || len(ids) != n {
+		t.Fatalf("%d conversations (%v), want %d", len(ids), err, n)
+	}
+	for _, id := range ids[:2] {
+		h := dbtest.StateOf(t, c, u, id)
+		if h == nil || h.GroupID != "urn:uuid:"+id.String() || h.Status != user.StatusActive || h.Mode != user.ModeEncrypted || h.Epoch != 0 {
+			t.Errorf("the conversation %v is %+v", id, h)
+		}
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			m, err := tx.Conversations.FindMember(ctx, id, me)
+			if err == nil && !m.IsIn() {
+				t.Errorf("in the conversation %v the host is no member", id)
+			}
+			return err
 		})
 	}
 }

@@ -46,7 +46,7 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second, Uncached: true})
 		}},
 		{"lightweb bench conversations", func(c Config) (Report, error) {
-			return Conversations(ctx, c, ConversationsLoad{Conversations: 200, Hosts: 200, Commits: 20_000, Messages: 10_000, Clients: 64})
+			return Conversations(ctx, c, ConversationsLoad{Known: 100_000, Busy: 1000, Conversations: 200, Hosts: 200, Commits: 20_000, Messages: 10_000, Clients: 64})
 		}},
 	} {
 		c.Command = b.command

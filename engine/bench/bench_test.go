@@ -212,13 +212,20 @@ func TestEventsThatWaitedForRedisAreEmitted(t *testing.T) {
 
 func TestConversationsAcceptEveryCommitAndMessage(t *testing.T) {
 	t.Parallel()
-	r, _ := measure(t, "conversations", "--conversations", "3", "--hosts", "2", "--commits", "7", "--messages", "11", "--clients", "4", "--json")
-	if len(r.Measured) != 4 {
-		t.Fatalf("%d measurements, want one conversation, many, those of other hosts, and messages", len(r.Measured))
+	r, _ := measure(t, "conversations", "--known", "40", "--busy", "5", "--conversations", "3", "--hosts", "2", "--commits", "7", "--messages", "11", "--clients", "4", "--json")
+	if len(r.Measured) != 5 {
+		t.Fatalf("%d measurements, want known conversations, one, many, those of other hosts, and messages", len(r.Measured))
+	}
+	known := r.Measured[0]
+	if known.Counts["messages"] != 5 || known.Figure("memory of a live one without work").Value <= 0 || known.Figure("reading an epoch").Value <= 0 {
+		t.Errorf("of known conversations it reports %+v", known)
+	}
+	if f := known.Figure("goroutines of all"); f.Unit == "" || f.Value >= 5 {
+		t.Errorf("5 conversations have %+v, want none of each", f)
 	}
 	for n, commits := range []int{7, 6, 6} {
-		if c := r.Measured[n].Counts; c["commits"] != commits || c["answered_201"] != commits || c["errors"] != 0 || r.Measured[n].Figure("commits").Value <= 0 {
-			t.Errorf("%s: %v, want %d commits", r.Measured[n].Name, r.Measured[n], commits)
+		if c := r.Measured[1+n].Counts; c["commits"] != commits || c["answered_201"] != commits || c["errors"] != 0 || r.Measured[1+n].Figure("commits").Value <= 0 {
+			t.Errorf("%s: %v, want %d commits", r.Measured[1+n].Name, r.Measured[1+n], commits)
 		}
 	}
 	counts(t, r, map[string]int{"messages": 11, "answered_201": 11, "errors": 0})
@@ -278,7 +285,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
 	for _, line := range []string{"inbox --users 0", "inbox --activities 1000000000", "inbox --rate -1", "inbox --key dsa", "fanout --users 100000", "fanout --connections 3",
-		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "events --events 9001", "feed --items 0", "conversations --conversations 9 --commits 8", "conversations --clients 257", "nothing", "engine"} {
+		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "events --events 9001", "feed --items 0", "conversations --conversations 9 --commits 8", "conversations --clients 257", "conversations --known 9 --busy 10", "nothing", "engine"} {
 		if ran := i.Run(t, append([]string{"bench"}, strings.Fields(line)...)...); ran.Code != 64 || ran.Stdout != "" {
 			t.Errorf("bench %s ended with %d and wrote %q, want 64 and nothing", line, ran.Code, ran.Stdout)
 		}

@@ -16,6 +16,8 @@ import (
 
 // ConversationsLoad describes commits and messages to encrypted conversations.
 type ConversationsLoad struct {
+	Known int `json:"known"` // how many conversations one user has besides
+	Busy  int `json:"busy"`  // how many of these get a message
 	// Conversations is the number of conversations of one host that get commits in parallel.
 	Conversations int `json:"conversations"`
 	// Hosts is the number of hosts that get commits in parallel, each to its only
@@ -30,11 +32,13 @@ type ConversationsLoad struct {
 func (l ConversationsLoad) name() string { return "conversations" }
 
 func (l ConversationsLoad) check() error {
-	return firstError(checkRange("conversations", l.Conversations, 1, 1000), checkRange("hosts", l.Hosts, 1, 1000),
+	return firstError(checkRange("known", l.Known, 1, 1_000_000), checkRange("busy", l.Busy, 1, min(l.Known, 10_000)), // no more are live at a time
+		checkRange("conversations", l.Conversations, 1, 1000), checkRange("hosts", l.Hosts, 1, 1000),
 		checkRange("commits", l.Commits, max(l.Conversations, l.Hosts), 20_000), checkRange("messages", l.Messages, 1, 200_000), checkRange("clients", l.Clients, 1, 256)) // the engine lets 256 requests wait for one conversation
 }
 
-// Conversations measures how fast commits and messages are accepted over HTTP.
+// Conversations measures the memory of conversations, and how fast commits and messages are
+// accepted over HTTP.
 func Conversations(ctx context.Context, c Config, l ConversationsLoad) (Report, error) {
 	// The engine gets a connection for each host, so that connections are not reopened all the
 	// time.
@@ -42,11 +46,16 @@ func Conversations(ctx context.Context, c Config, l ConversationsLoad) (Report, 
 }
 
 func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error {
-	users, err := i.createUsers(ctx, 1+l.Hosts)
+	users, err := i.createUsers(ctx, 2+l.Hosts)
 	if err != nil {
 		return err
 	}
-	one, others := users[0], users[1:]
+	one, many, others := users[0], users[1], users[2:]
+	known, err := i.measureKnown(ctx, many, l)
+	if err != nil {
+		return fmt.Errorf("known conversations: %w", err)
+	}
+	r.Measured = append(r.Measured, known)
 	t, err := i.makeTalks(ctx, slices.Repeat([]account{one}, 1+l.Conversations))
 	if err != nil {
 		return err
