@@ -18,8 +18,8 @@ type rewritten struct {
 }
 
 // rewrites has the rewritten form of each statement that was run with named arguments, by its text.
-// No text contains data, so there are few of them. Without rewrites, pgx would look for the names at
-// each run, which takes tens of microseconds for a long statement.
+// No text contains data, so there are few of them. Without rewrites, pgx would look for the names
+// at each run, which takes tens of microseconds for a long statement.
 var rewrites sync.Map
 
 // RewriteQuery implements pgx.QueryRewriter.
