@@ -24,8 +24,8 @@ func TestOpenWithoutAServerIsUnavailableAndSaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = silent.Close() }) // nothing was written
-	_ = closed.Close()                       // so that nobody listens there
+	t.Cleanup(func() { _ = silent.Close() }) // closing a listener loses no data
+	_ = closed.Close()                       // so that no process listens at this address
 	for _, tt := range []struct{ name, url string }{
 		{"nobody listens", "postgres://u@" + closed.Addr().String() + "/?sslmode=disable"},
 		{"no socket", "host=" + filepath.Join(t.TempDir(), "none") + " user=u"},
@@ -83,7 +83,7 @@ func TestKilledConnectionsAreReplaced(t *testing.T) {
 		t.Errorf("the next Write = %v, want it to work", err)
 	}
 	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname LIKE $1`, strings.TrimSuffix(database, "_alice"))
-	for range 3 { // the pool has several dead connections, and notices one at a time
+	for range 3 { // the pool holds several dead connections; each round finds one
 		_, err = c.Instance.Users.All(t.Context())
 	}
 	if err != nil {

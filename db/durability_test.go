@@ -34,7 +34,7 @@ func TestCommitsWaitForTheDiskWhateverTheDatabasesAreSetTo(t *testing.T) {
 			const show = `SHOW synchronous_commit`
 			var ofUser, ofInstance string
 			_, databases := c.Reach()
-			conn, err := databases.Connect(t.Context(), databases.OfUser(alice)) // as the pool connects
+			conn, err := databases.Connect(t.Context(), databases.OfUser(alice)) // configured as the pool's connections are
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// WithMigrations returns c with other migrations than those of this binary.
+// WithMigrations returns c with the migrations of another release.
 func (c Config) WithMigrations(all fs.FS) Config { c.Migrations = all; return c }
 
 // MigrateDown undoes all migrations of a set.
@@ -43,7 +43,7 @@ func (c *Cluster) MigrateUp(ctx context.Context, database, set string) error {
 	return c.schema.MigrateUp(ctx, database, set)
 }
 
-// RespellUser rewrites the ids of a user's database to canonical ids again.
+// RespellUser runs the rewriting of a user's ids to canonical ids again.
 func (c *Cluster) RespellUser(ctx context.Context, database string) error {
 	conn, err := pgx.ConnectConfig(ctx, c.server.Config(database))
 	if err != nil {

@@ -55,7 +55,8 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 	}
 }
 
-// recovered returns the error of work, or the error that work panics with in some builds.
+// recovered returns the error of work(). In some builds work() panics: the error is then that of
+// the panic.
 func recovered(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -98,7 +99,7 @@ func tinyServer(t *testing.T, connections int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // a failure only leaves files in the temporary directory
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // if this fails, only files in the temporary directory are left
 	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL may have to run as another user
 		t.Fatal(err)
 	}

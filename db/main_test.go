@@ -27,7 +27,7 @@ const (
 	carol vocab.ID = "https://other.example/users/carol"
 )
 
-// Rows and connections for tests.
+// These are short names of dbtest's rows and connections.
 var (
 	alice       = dbtest.Alice
 	open        = dbtest.Connect

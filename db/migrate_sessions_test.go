@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The engine checks the schema when it opens a connection. So a migration must end the
-// connections that an engine of an earlier release has to the database.
+// The engine checks a database's schema only when it opens a connection to it. So a migration must
+// end the connections that an engine of an earlier release has to the database.
 func TestAMigrationEndsTheConnectionsOfTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	c, cfg, users := upgraded(t, "alice")
@@ -22,7 +22,7 @@ func TestAMigrationEndsTheConnectionsOfTheReleaseBefore(t *testing.T) {
 	add := func(ctx context.Context, tx *user.Tx) error {
 		return tx.Events.Add(ctx, user.Event{Type: "x", Source: "x", Payload: []byte(`{}`), At: now})
 	}
-	// during begins a transaction, then migrates, then writes.
+	// during runs the migration within a transaction, and then writes in that transaction.
 	during := func(what string, on *db.Cluster, want db.MigrationReport) error {
 		return on.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
 			if _, err := tx.Blocks.Find(ctx, user.Outbound, bob); err != nil {
@@ -32,7 +32,7 @@ func TestAMigrationEndsTheConnectionsOfTheReleaseBefore(t *testing.T) {
 			return add(ctx, tx)
 		})
 	}
-	for _, on := range []*db.Cluster{old, open(t, cfg)} { // the second engine keeps its connection idle
+	for _, on := range []*db.Cluster{old, open(t, cfg)} { // each engine keeps an idle connection to the database
 		write(t, on, u, add)
 	}
 	operators := session(t, databaseOf(t, c, u))

@@ -23,7 +23,7 @@ import (
 func TestManyOpenAtOnceAndMakeEverythingOnce(t *testing.T) {
 	t.Parallel()
 	cfg := dbtest.Config(t)
-	cfg.Template, cfg.InstanceTemplate = "", "" // Open makes the templates from the migrations
+	cfg.Template, cfg.InstanceTemplate = "", "" // without a template, Open runs the migrations
 	template := fmt.Sprintf("%s-template-%d", cfg.Name, dbtest.Schema())
 	destroyed(t, cfg)
 	var all sync.WaitGroup
@@ -136,7 +136,7 @@ func TestDownMigrationsUndoTheUpOnes(t *testing.T) {
 		if err := c.MigrateDown(s.database, s.set); err != nil {
 			t.Fatal(err)
 		}
-		if left := schemaOf(t, s.database); len(left) != 2 { // schema_migrations and its index
+		if left := schemaOf(t, s.database); len(left) != 2 { // only the table schema_migrations and its index stay
 			t.Errorf("%s: %v is left", s.set, left)
 		}
 		if err := c.MigrateUp(t.Context(), s.database, s.set); err != nil {
@@ -152,7 +152,7 @@ func TestDownMigrationsUndoTheUpOnes(t *testing.T) {
 func schemaOf(t *testing.T, database string) []string {
 	t.Helper()
 	conn := session(t, database)
-	defer func() { _ = conn.Close(t.Context()) }() // nothing is pending on it
+	defer func() { _ = conn.Close(t.Context()) }() // no statement is unfinished
 	rows, err := conn.Query(t.Context(), `
 		SELECT 'table ' || relname || ' ' || coalesce(reloptions::text, '') || string_agg(attname || ' ' || format_type(atttypid, atttypmod) || attnotnull, ', ' ORDER BY attnum)
 			FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' GROUP BY c.oid, relname, reloptions
@@ -189,7 +189,7 @@ func TestAUsersDatabaseHasEveryTableAndIndexOfTheMigrations(t *testing.T) {
 			t.Errorf("%s %s is %q, %v; want %q", kind, name, got, err, method)
 		}
 	}
-	// The indexes that the product document names.
+	// Each table must have the indexes that the product document names.
 	for table, indexes := range map[string][]string{
 		"objects": {"gin (((raw -> 'type'::text)))", "gin (((raw -> 'attributedTo'::text)))", "gin (((raw -> 'inReplyTo'::text)))",
 			"gin ((((raw -> 'lwMetadata'::text) -> 'tags'::text)))", "btree (published DESC)"},

@@ -37,8 +37,8 @@ func migrateUsers(t *testing.T, c *db.Cluster, m db.Migration) db.MigrationRepor
 	return r
 }
 
-// same fails the test unless two reports are equal. It ignores the texts of errors, the hints and
-// the times.
+// same fails the test unless two reports are equal. It compares neither the texts of errors nor
+// the hints nor the times.
 func same(t *testing.T, what string, got, want db.MigrationReport) {
 	t.Helper()
 	want.Failed = len(want.Failures)
@@ -116,7 +116,7 @@ func TestWhoCannotBeMigratedIsSaidBeforeAnythingIsDone(t *testing.T) {
 	if _, err := c.MigrateUsers(t.Context(), db.Migration{}); fault.KindOf(err) != fault.Config {
 		t.Errorf("with a newer database: %v, want Config", err)
 	}
-	run(t, cfg.Name, `UPDATE users SET schema_version = 0 WHERE username = 'alice'`) // untrue
+	run(t, cfg.Name, `UPDATE users SET schema_version = 0 WHERE username = 'alice'`) // a wrong version: the database has another one
 	database := databaseOf(t, c, users[0])
 	run(t, database, `UPDATE schema_migrations SET version = 98, dirty = true`)
 	for _, m := range []db.Migration{{Repair: true, DryRun: true}, {Repair: true}} {
@@ -168,7 +168,7 @@ func TestStatusSaysWhatIsWrongWithWhichDatabase(t *testing.T) {
 	}
 }
 
-// blocked locks u's feed table, so that the next migration waits until letGo is called.
+// blocked locks u's feed table. The next migration then waits until letGo is called.
 func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
 	t.Helper()
 	tx, err := session(t, databaseOf(t, c, u)).Begin(t.Context())
@@ -185,8 +185,8 @@ func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
 	}
 }
 
-// waiter waits until a process of the PostgreSQL server waits for a lock in a database, and
-// returns its id. The parameter kind is the type of the lock, such as relation.
+// waiter waits until a process of the PostgreSQL server waits for a lock in a database. It returns
+// the id of that process. The parameter kind is the type of the lock, such as relation.
 func waiter(t *testing.T, database, kind string) (pid int) {
 	t.Helper()
 	conn := session(t, "postgres")
@@ -234,8 +234,8 @@ func TestTwoDoNotMigrateAtOnce(t *testing.T) {
 	same(t, "the second one afterwards", migrateUsers(t, other, db.Migration{}), db.MigrationReport{Target: dbtest.Schema() + 1, Databases: 1, Unchanged: 1})
 }
 
-// childConfig names the environment variable that holds the db.Config as JSON. If it is set, the
-// test program only migrates users.
+// childConfig names the environment variable that holds the db.Config as JSON. If the variable is
+// set, the test program only migrates users.
 const childConfig = "LIGHTWEB_TEST_MIGRATE"
 
 func migrateAsChild(text string) {
@@ -277,14 +277,14 @@ func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid i
 	return pid
 }
 
-// awaitEnd waits until a process of the PostgreSQL server has ended, so that its work is done or
-// undone.
+// awaitEnd waits until a process of the PostgreSQL server has ended. Its transaction is then
+// committed or rolled back.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	awaitNone(t, "process", `pid = $1`, pid)
 }
 
-// awaitNone waits until no session of the PostgreSQL server meets the condition.
+// awaitNone waits until no session of the PostgreSQL server meets an SQL condition.
 func awaitNone(t *testing.T, what, condition string, arg any) {
 	t.Helper()
 	conn := session(t, "postgres")
@@ -308,8 +308,8 @@ func TestAMigrationThatWasKilledIsHealedByAnother(t *testing.T) {
 		c, cfg, users := upgraded(t, "alice")
 		letGo := blocked(t, c, users[0])
 		pid := killed(t, c, cfg, users[0])
-		// A repair does not clear the mark of a migration that the PostgreSQL server
-		// still runs.
+		// While the PostgreSQL server still runs a migration, a repair does not clear the
+		// mark of that migration.
 		r := migrateUsers(t, c, db.Migration{Repair: true})
 		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Error, "the server is still at a change of database") {
 			t.Errorf("beside the server: %+v, want that it is busy", r)
@@ -351,8 +351,8 @@ func TestADirtyInstanceIsRepairedWhenAsked(t *testing.T) {
 	}
 }
 
-// The engine can promise that a failed migration left nothing only if each file is one
-// transaction.
+// The engine promises that a failed migration changed nothing. So each file of migrations must be
+// one transaction.
 func TestEveryMigrationIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	alone := regexp.MustCompile(`(?im)^[^-\n]*\bCONCURRENTLY\b|^\s*(BEGIN|COMMIT|ROLLBACK)\s*;|^\s*VACUUM\b`)

@@ -12,9 +12,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// spelledRows fill every table of a user's database as an engine before canonical ids did. They
-// are run for each of the spellings: {i} is the spelling, {n} its number, from 0, {m} the number
-// of its actor. The row with the highest {n} is the newest.
+// spelledRows are the statements that fill every table of a user's database with rows of an engine
+// older than canonical ids. They run once for each spelling. {i} is the spelling, {n} is the
+// number of the spelling, from 0, and {m} is the number of its actor. The row with the highest {n}
+// is the newest.
 var spelledRows = []string{
 	`INSERT INTO actors (uri, type, inbox, shared_inbox, raw, fetched_at) VALUES ('{i}', 'Person', '{i}/inbox', '{i}/shared', '{"id":"{i}","n":{n}}', timestamptz '2026-01-01' + interval '{n} day')`,
 	`INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at) VALUES (gen_random_uuid(), '{i}', 'follower',
@@ -35,20 +36,20 @@ var spelledRows = []string{
 	`INSERT INTO poison (uri, raw, reason) VALUES ('{i}/poison', 'x', 'x')`,
 }
 
-// spellings are two actors, each with the spellings of its id that an earlier engine could have
-// stored.
+// spellings has a list for each of two actors: the spellings of the actor's id that an earlier
+// engine could have stored.
 var spellings = [][]string{
 	{"https://M.example/u", "https://m.example/u", "https://m.example:443/u", "HTTPS://m.example/u"},
 	{"https://b\u00fccher.example/u", "https://xn--bcher-kva.example/u"},
 }
 
-// spell returns query q for one spelling.
+// spell fills a spelling and its two numbers into the query q.
 func spell(q, id string, m, n int) string {
 	return strings.NewReplacer("{i}", id, "{n}", fmt.Sprint(n), "{m}", fmt.Sprint(m)).Replace(q)
 }
 
-// spelled returns a cluster that this engine opened. Its one user, alice, has rows of an engine
-// before canonical ids.
+// spelled returns a cluster that this engine opened. Its one user, alice, has rows that an engine
+// older than canonical ids stored.
 func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user string) {
 	t.Helper()
 	old, now := openBefore(t, map[string]string{"user": "written_ids", "instance": "canonical_ids"})
@@ -57,8 +58,8 @@ func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user 
 	rows := []string{`INSERT INTO groups (id, name, uri, activity_uri) VALUES (gen_random_uuid(), 'g', 'https://us.example/g', 'https://us.example/a')`,
 		`INSERT INTO unnamed_recipients VALUES ('https://us.example/1', 'https://us.example/g', '{}')`,
 		`INSERT INTO relationships (id, actor_uri, type, status, activity_uri) VALUES (gen_random_uuid(), 'HTTPS://Late.example/u', 'following', 'accepted', 'https://us.example/f')`,
-		// Alice blocked EVIL.example's u; the same actor under other spellings still
-		// follows her and is followed.
+		// Alice blocked EVIL.example's u. The same actor, under other spellings of its id,
+		// still follows alice, and alice follows it.
 		`INSERT INTO blocks VALUES (sha256('https://evil.example/u'), 'outbound', 'https://EVIL.example/u', 'https://us.example/b', now())`,
 		`INSERT INTO relationships (id, actor_uri, type, status, activity_uri) VALUES (gen_random_uuid(), 'https://evil.example:443/u', 'follower', 'accepted', 'https://evil.example/f'),
 			(gen_random_uuid(), 'https://evil.example/u', 'following', 'accepted', 'https://us.example/f2')`,
@@ -80,7 +81,7 @@ func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user 
 	return open(t, now), alice, instance, user
 }
 
-// respelled are the rows that alice's database has after the migration.
+// respelled lists the rows that alice's database has after the migration.
 var respelled = []struct {
 	name, query string
 	want        []string
@@ -140,7 +141,7 @@ func TestIDsOfBeforeBecomeCanonical(t *testing.T) {
 	for _, tt := range []struct {
 		query string
 		want  []string
-	}{ // the instance's rows are canonical before any user's database is, so that new activities find them
+	}{ // the instance's rows are rewritten before the users' rows, so that new activities find them
 		{`SELECT actor_uri, follows FROM acquaintances ORDER BY 1`, []string{"(https://m.example/u,t)", "(https://xn--bcher-kva.example/u,f)"}},
 		{`SELECT uri, raw ->> 'n', handle FROM actors ORDER BY 1`, []string{"(https://m.example/u,3,u@0)", "(https://xn--bcher-kva.example/u,1,u@1)"}},
 		{`SELECT key_id, actor_uri FROM actor_keys ORDER BY 1`, []string{"(https://m.example/u#key,https://m.example/u)", "(https://xn--bcher-kva.example/u#key,https://xn--bcher-kva.example/u)"}},
@@ -150,8 +151,8 @@ func TestIDsOfBeforeBecomeCanonical(t *testing.T) {
 		}
 	}
 
-	// The server dies between two pages: some tables are done, and alice's database cannot be
-	// used.
+	// The migration fails between two pages. Some tables are done, and alice's database cannot
+	// be used.
 	run(t, user, `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the power is gone'; END $$;
 		CREATE TRIGGER die BEFORE UPDATE ON feed FOR EACH STATEMENT EXECUTE FUNCTION die()`)
 	r := migrateUsers(t, c, db.Migration{})

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// before returns, for each set, the migrations before the named change.
+// before returns the migrations that are older than the named changes. The keys of changes are
+// sets.
 func before(t *testing.T, changes map[string]string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -37,8 +38,9 @@ func before(t *testing.T, changes map[string]string) fs.FS {
 	return all
 }
 
-// openBefore opens a cluster as an engine before these changes did, by set. It also returns the
-// configuration with which this engine opens the cluster.
+// openBefore opens a cluster with only the migrations that are older than the named changes, as an
+// earlier engine had them. The keys of changes are sets. It also returns the configuration with
+// which this engine opens the cluster.
 func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now db.Config) {
 	t.Helper()
 	now = destroyed(t, dbtest.Config(t))
@@ -59,7 +61,7 @@ func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now d
 	return old, now
 }
 
-// oldJob adds job {n} about the note {o}, with one delivery.
+// oldJob stores a job with the number {n} about the note {o}, with one delivery.
 const oldJob = `INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, dedupe_hash)
 		VALUES ('00000000-0000-0000-0000-00000000000{n}', 'https://us.example/a/{n}', 'https://us.example/{o}', '{type}', 'words of {n}', timestamptz '2026-01-01' + interval '{n} day', '{n}');
 	INSERT INTO deliveries (job_id, inbox, host, targets, next_at, status, last_error, last_answer, attempts)
@@ -72,7 +74,7 @@ func oldJobs(jobs ...[4]string) (rows []string) {
 	return rows
 }
 
-// upgrades are changes that a migration makes to rows of earlier engines.
+// upgrades lists the changes that a migration makes to rows of earlier engines.
 var upgrades = []struct {
 	name, query string
 	ofInstance  bool
@@ -109,7 +111,7 @@ var upgrades = []struct {
 func TestRowsFromBeforeAreUpgraded(t *testing.T) {
 	t.Parallel()
 	old, now := openBefore(t, map[string]string{"user": "audit_without_words", "instance": "reporters"})
-	databases := map[bool]string{true: now.Name, false: databaseOf(t, old, dbtest.User(t, old, "alice"))} // the key says whether it is the instance's database
+	databases := map[bool]string{true: now.Name, false: databaseOf(t, old, dbtest.User(t, old, "alice"))} // true is the key of the instance's database, false that of alice's
 	for _, tt := range upgrades {
 		run(t, databases[tt.ofInstance], strings.Join(tt.rows, ";"))
 	}

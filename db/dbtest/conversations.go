@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The actors of the conversations that Hosted makes.
+// These are the actors in the conversations that Hosted makes.
 const (
 	AliceActor vocab.ID = "https://us.example/users/alice"
 	bobActor   vocab.ID = "https://peer.example/users/bob"
 )
 
-// began is the time at which the conversations that Hosted makes begin.
+// began is the time at which every conversation that Hosted makes begins.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Hosted stores a conversation at an MLS epoch in u's database. AliceActor hosts it, and bob is

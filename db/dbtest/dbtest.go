@@ -1,6 +1,6 @@
-// Package dbtest gives each test databases of its own on a real PostgreSQL server. If
-// LIGHTWEB_TEST_POSTGRES names a server, tests use that one. Otherwise all packages of a test run
-// share a private cluster.
+// Package dbtest gives each test its own databases on a real PostgreSQL server. If
+// LIGHTWEB_TEST_POSTGRES names a server, tests use that server. Otherwise all test programs of a
+// run share a private server.
 package dbtest
 
 import (
@@ -43,8 +43,8 @@ var (
 	broken error
 )
 
-// Main runs a package's tests, and then ends the use of the shared server; the last package to
-// do so stops the server. Every package that calls New has `func TestMain(m *testing.M) {
+// Main runs a package's tests, and then releases the shared server. The server stops when the last
+// package has released it. Every package that calls New needs `func TestMain(m *testing.M) {
 // dbtest.Main(m) }`.
 func Main(m interface{ Run() int }) {
 	code := m.Run()
@@ -59,8 +59,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// URL returns the URL of the server. If there is no PostgreSQL, it skips the test, or fails the
-// test if LIGHTWEB_TEST_ALL is set.
+// URL returns the URL of the server. If there is no PostgreSQL, URL skips the test. If
+// LIGHTWEB_TEST_ALL is set, it fails the test instead.
 func URL(t testing.TB) string {
 	t.Helper()
 	once.Do(func() { url, broken = open() })
@@ -89,8 +89,8 @@ func open() (string, error) {
 	return server.ConnString(), nil
 }
 
-// Start runs a private cluster in the folder dir, for tests. A program that runs tests calls
-// Start, and gives the tests the cluster's URL.
+// Start starts a private PostgreSQL server in the folder dir. A program that runs tests calls
+// Start and gives the server's URL to the tests.
 func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	c, err := embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -102,9 +102,9 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	return c, nil
 }
 
-// hurry turns off fsync on the shared server, because most of the time that it takes to make and
-// drop databases is spent waiting for the disk. A power failure may then lose the server's data.
-// It also keeps the WAL small, because the WAL may be stored in memory.
+// hurry makes the shared server faster, and less safe. It turns off fsync, because most of the
+// time to make and drop databases is spent waiting for the disk. A power failure may then lose the
+// server's data. It also keeps the WAL small, because the WAL may be stored in memory.
 func hurry(ctx context.Context, url string) error {
 	conn, err := Open(url, "postgres")
 	if err != nil {
@@ -118,8 +118,8 @@ func hurry(ctx context.Context, url string) error {
 	return conn.Close()
 }
 
-// folder returns the folder of the shared cluster, and makes it if it is missing. It refuses a
-// folder that belongs to another user, or to which others may write.
+// folder returns the folder of the shared cluster. If the folder is missing, it makes the folder.
+// It refuses a folder that belongs to another user or that others may write to.
 func folder() (string, error) {
 	dir := filepath.Join(TempDir(), fmt.Sprintf("lightweb-test-%d", os.Getuid()))
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -136,13 +136,13 @@ func folder() (string, error) {
 	return dir, nil
 }
 
-// Cluster is the databases of a test.
+// Cluster is the type of a test's set of databases.
 type Cluster = db.Cluster
 
-// Acquainting is the parameter of MakeAcquaintances.
+// Acquainting is the type of MakeAcquaintances's parameter.
 type Acquainting = db.Acquainting
 
-// Connect opens a cluster as configured. It is closed when the test ends.
+// Connect opens a cluster with the configuration cfg. The cluster is closed when the test ends.
 func Connect(t testing.TB, cfg db.Config) *Cluster {
 	t.Helper()
 	c, err := db.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
@@ -153,15 +153,15 @@ func Connect(t testing.TB, cfg db.Config) *Cluster {
 	return c
 }
 
-// Run runs a statement in a database, over a connection that does not belong to a cluster.
+// Run runs a statement in a database, over a connection of its own, outside any Cluster.
 func Run(t testing.TB, database, query string, args ...any) {
 	t.Helper()
-	if _, err := Database(t, database).ExecContext(context.WithoutCancel(t.Context()), query, args...); err != nil { // t's context has ended when a cleanup runs this
+	if _, err := Database(t, database).ExecContext(context.WithoutCancel(t.Context()), query, args...); err != nil { // in a cleanup, t's context has already ended
 		t.Fatal(err)
 	}
 }
 
-// New returns a cluster with databases of its own. They are dropped when the test ends.
+// New returns a cluster with its own databases. The databases are dropped when the test ends.
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	c, _ := Named(t)
@@ -181,16 +181,16 @@ func Named(t testing.TB) (*Cluster, db.Config) {
 	return c, cfg
 }
 
-// Config returns the configuration of a cluster with databases of its own. The test that opens
-// the cluster must drop them.
+// Config returns the configuration of a cluster with its own databases. A test that opens the
+// cluster must drop the databases.
 func Config(t testing.TB) db.Config {
 	t.Helper()
 	return db.Config{URL: URL(t), Types: types, Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + migrationsHash(),
 		InstanceTemplate: "lwtest-instance-" + migrationsHash(), MaxConnections: 8, Migrate: true}
 }
 
-// migrationsHash returns a hash of the migrations, so that checkouts with different migrations
-// do not share a template.
+// migrationsHash returns a hash of the migrations. Checkouts with different migrations thus use
+// different templates.
 func migrationsHash() string {
 	h := sha256.New()
 	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
@@ -236,7 +236,7 @@ func User(t testing.TB, c *db.Cluster, name string) vocab.Username {
 	return u
 }
 
-// handles are the databases that Database has opened for tests that still run.
+// handles holds the databases that Database has opened for running tests.
 var handles sync.Map
 
 type handle struct {
@@ -244,7 +244,7 @@ type handle struct {
 	database string
 }
 
-// SQL returns u's database, for statements that package db does not offer.
+// SQL returns u's database, for statements that package db has no function for.
 func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	t.Helper()
 	row, err := c.Instance.Users.Find(t.Context(), u)
@@ -254,8 +254,8 @@ func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	return Database(t, row.Database)
 }
 
-// AwaitLock waits until a transaction on u's database waits for another one. It fails the test
-// if done has a result before that.
+// AwaitLock waits until a transaction on u's database waits for another transaction. It fails the
+// test if the channel done has a value before that.
 func AwaitLock(t testing.TB, c *db.Cluster, u vocab.Username, done chan error) {
 	t.Helper()
 	on := SQL(t, c, u)
@@ -269,7 +269,7 @@ func AwaitLock(t testing.TB, c *db.Cluster, u vocab.Username, done chan error) {
 	}
 }
 
-// InstanceSQL returns the instance database of a cluster that has the user u.
+// InstanceSQL returns the instance database of the cluster c. The user u must be one of c's users.
 func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	t.Helper()
 	row, err := c.Instance.Users.Find(t.Context(), u)
@@ -279,8 +279,8 @@ func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	return Database(t, strings.TrimSuffix(row.Database, "_"+u.String()))
 }
 
-// Open returns a database of the server at url. Some tests kill that server, so each connection
-// is pinged before use, and replaced if it is dead.
+// Open returns a database of the server at url. Some tests kill that server. So each connection is
+// pinged before use, and a dead connection is replaced.
 func Open(url, database string) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(url + " database=" + database)
 	if err != nil {
@@ -290,8 +290,8 @@ func Open(url, database string) (*sql.DB, error) {
 	return stdlib.OpenDB(*config, ping), nil
 }
 
-// Database returns a database by its name. Its connections are reused until the test ends,
-// because opening one costs the server more than most queries do.
+// Database returns the database with a name. Its connections are reused until the test ends,
+// because opening a connection costs the server more than most queries do.
 func Database(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	key := handle{t, database}
@@ -313,7 +313,7 @@ func Database(t testing.TB, database string) *sql.DB {
 }
 
 // types repeats the types that the registry of handlers has. This package cannot import the
-// registry, because the registry is in a higher layer; the registry's tests compare the two.
+// registry, because the registry is on a higher floor. The registry's tests compare the two.
 var types = user.Types{
 	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
 	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "QuoteRequest", "Update"},

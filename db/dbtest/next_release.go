@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// second is the migration of the next release. It fails in a database with a table "extra", and
-// waits while "feed" is locked.
+// second is the migration of the next release. It fails in a database that already has a table
+// "extra". It waits while the table "feed" is locked.
 const second = "ALTER TABLE feed ADD COLUMN extra integer;\nCREATE TABLE extra (n integer) -- no semicolon at its end"
 
-// NextRelease returns the migrations of a pretended next release. They are the migrations of this
-// release and the one in the constant second.
+// NextRelease returns the migrations of an imagined next release: the migrations of this release,
+// and the migration in the constant second.
 func NextRelease() fs.FS {
 	all := fstest.MapFS{}
 	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
@@ -34,8 +34,9 @@ func NextRelease() fs.FS {
 	return all
 }
 
-// Upgraded returns a cluster with the migrations of NextRelease. Its users have databases that
-// this release made. The result cfg is the configuration of this release for the same cluster.
+// Upgraded returns a cluster with the migrations of NextRelease. This release made the databases
+// of the cluster's users. The result cfg is the configuration of this release for the same
+// cluster.
 func Upgraded(t *testing.T, names ...string) (c *db.Cluster, cfg db.Config, users []vocab.Username) {
 	t.Helper()
 	cfg = Destroyed(t, Config(t))

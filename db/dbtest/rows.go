@@ -20,7 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Tidy is a run of tests that fails if goroutines are left after it.
+// Tidy runs a package's tests, and fails if goroutines are left after them.
 type Tidy struct{ *testing.M }
 
 // Run runs the tests.
@@ -33,7 +33,7 @@ func (m Tidy) Run() int {
 	return code
 }
 
-// Name parses a username. The user need not exist.
+// Name parses a username. The user does not have to exist.
 func Name(t testing.TB, s string) vocab.Username {
 	t.Helper()
 	u, err := vocab.ParseUsername(s)
@@ -50,7 +50,7 @@ func Alice(t testing.TB) (*db.Cluster, vocab.Username) {
 	return c, User(t, c, "alice")
 }
 
-// Write runs work in a transaction on u's database, which must succeed.
+// Write runs work() in a transaction on u's database. The transaction must succeed.
 func Write(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Context, *user.Tx) error) {
 	t.Helper()
 	if err := c.Write(t.Context(), u, work); err != nil {
@@ -58,7 +58,7 @@ func Write(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Cont
 	}
 }
 
-// Read is Write for work that changes nothing.
+// Read does the same as Write, for a work() that changes nothing.
 func Read(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Context, *user.Tx) error) {
 	t.Helper()
 	if err := c.Read(t.Context(), u, work); err != nil {
@@ -66,7 +66,8 @@ func Read(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Conte
 	}
 }
 
-// Session opens a connection that does not belong to a cluster. It is closed when the test ends.
+// Session opens a connection that does not belong to a Cluster. The connection is closed when the
+// test ends.
 func Session(t testing.TB, database string) *pgx.Conn {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(URL(t))
@@ -74,11 +75,11 @@ func Session(t testing.TB, database string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	cfg.Database = database
-	conn, err := pgx.ConnectConfig(context.WithoutCancel(t.Context()), cfg) // t's context has ended when a cleanup runs this
+	conn, err := pgx.ConnectConfig(context.WithoutCancel(t.Context()), cfg) // in a cleanup, t's context has already ended
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // an error does not matter: the test may have killed the connection
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // fails if the test has killed the connection
 	return conn
 }
 
@@ -92,7 +93,7 @@ func DatabaseOf(t testing.TB, c *db.Cluster, u vocab.Username) string {
 	return row.Database
 }
 
-// Number returns the one number that a query selects.
+// Number returns the number that a query selects.
 func Number(t *testing.T, database, query string) (n int64) {
 	t.Helper()
 	conn := Session(t, database)
@@ -118,8 +119,8 @@ func Rows(t *testing.T, database, query string) (lines []string) {
 	return lines
 }
 
-// ActorOf returns an actor with the parameter id as its id. The JSON in the parameter fields is
-// added to the actor's document. This JSON must begin with a comma.
+// ActorOf returns an actor whose id is the parameter id. The JSON in the parameter fields is added
+// to the actor's document. It must begin with a comma.
 func ActorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 	t.Helper()
 	a, err := vocab.ParseActor([]byte(`{"id":"` + string(id) + `","type":"Person","preferredUsername":"x","inbox":"` + string(id) + `/inbox"` + fields + `}`))
@@ -129,12 +130,12 @@ func ActorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 	return a
 }
 
-// Schema returns the version of users' databases that this binary knows.
+// Schema returns the newest version of users' databases that this binary knows.
 func Schema() int { return schema.New(nil, schema.Config{}).Latest(schema.User) }
 
-// Usable fails the test unless two conditions hold. The parameter want says correctly whether c
-// can use u's database, and the instance database has stored the parameter version as the schema
-// version of u.
+// Usable fails the test unless two conditions hold. First, c can use u's database if the parameter
+// want is true, and cannot if it is false. Second, the instance database stores the parameter
+// version as u's schema version.
 func Usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version int) {
 	t.Helper()
 	err := c.Read(t.Context(), u, func(context.Context, *user.Tx) error { return nil })
@@ -144,7 +145,7 @@ func Usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version in
 	}
 }
 
-// Destroyed returns cfg. At the end of the test it drops the databases that were made with cfg.
+// Destroyed returns cfg. At the end of the test it drops all databases of the instance cfg.
 func Destroyed(t *testing.T, cfg db.Config) db.Config {
 	t.Cleanup(func() {
 		cfg.Migrate = false
@@ -160,8 +161,8 @@ func Destroyed(t *testing.T, cfg db.Config) db.Config {
 	return cfg
 }
 
-// Note returns three rows to store: the Create of a Note by actor, the Note, and the entry in the
-// feed. The parameter n makes their ids unique.
+// Note returns three rows to store: the Create of a Note by the actor, the Note, and the entry in
+// the feed. The parameter n makes the ids of the rows unique.
 func Note(actor vocab.ID, n int, published time.Time) (user.Activity, user.Object, user.FeedEntry) {
 	object := vocab.ID(fmt.Sprintf("%s/notes/%d", actor, n))
 	activity := object + "/activity"
@@ -184,7 +185,7 @@ func AddNote(ctx context.Context, tx *user.Tx, actor vocab.ID, n int, published 
 	return tx.Feed.Add(ctx, f)
 }
 
-// By returns each of the ids together with the actor.
+// By returns one user.Owned for each of the ids, with the actor as the owner.
 func By(actor vocab.ID, ids ...vocab.ID) (all []user.Owned) {
 	for _, id := range ids {
 		all = append(all, user.Owned{ID: id, Actor: actor})

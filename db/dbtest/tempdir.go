@@ -2,14 +2,14 @@ package dbtest
 
 import "os"
 
-// roomInMemory is the number of free bytes that TempDir requires in the file system in memory.
-// Two engines for each processor take some 100 MB.
+// roomInMemory is the number of free bytes that TempDir requires in the file system in memory. Two
+// engines for each processor need some 100 MB.
 const roomInMemory = 4 << 30
 
-// TempDir returns the folder below which tests put their databases. That is $TMPDIR if it is set.
-// If not, it is a file system in memory, if there is one with enough room. Such a file system is
-// faster, because each new database has 440 files, and making them on a disk costs the kernel
-// five times as much. Otherwise it is the system's folder for temporary files.
+// TempDir returns the folder below which tests put their databases. If $TMPDIR is set, that is the
+// folder. If not, and if a file system in memory has enough room, the folder is in that file
+// system. Otherwise it is the system's folder for temporary files. Memory is faster: each new
+// database has 440 files, and making files on a disk costs the kernel five times as much.
 func TempDir() string {
 	if os.Getenv("TMPDIR") == "" && freeInMemory() >= roomInMemory {
 		return memory

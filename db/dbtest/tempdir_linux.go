@@ -2,10 +2,10 @@ package dbtest
 
 import "syscall"
 
-// memory is where Linux has a file system in memory that every user can write to.
+// memory is the path of Linux's file system in memory. Every user can write to it.
 const memory = "/dev/shm"
 
-// freeInMemory returns the free bytes of the file system in memory, 0 where there is none.
+// freeInMemory returns the free bytes of the file system in memory, or 0 if there is none.
 func freeInMemory() int64 {
 	const tmpfs = 0x01021994
 	var st syscall.Statfs_t

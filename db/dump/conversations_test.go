@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// commit returns the first message of a log, a commit that ends epoch 4.
+// commit returns the first message of a log: a commit that ends epoch 4.
 func commit(content string) user.LogEntry {
 	return user.LogEntry{Seq: 1, Epoch: 4, Kind: user.KindCommit, Sender: dbtest.AliceActor, Content: []byte(content), Hash: []byte(content), At: now}
 }
@@ -57,8 +57,8 @@ func TestRow31ARestoredConversationBeginsATermWithAReset(t *testing.T) {
 	wantFurther(t, "after another restore of the same backup", after, dbtest.StateOf(t, c, u, h.ID))
 }
 
-// wantFurther fails the test unless the log number and the generation are higher than before the
-// restore, and exact in JavaScript.
+// wantFurther fails the test unless the log number and the generation are higher than they were
+// before the restore. JavaScript must be able to represent the log number exactly.
 func wantFurther(t *testing.T, what string, before, after *user.HostedConversation) {
 	t.Helper()
 	if after.LastSeq <= before.LastSeq || after.LastSeq > mostExact || after.Generation <= before.Generation {
@@ -66,8 +66,8 @@ func wantFurther(t *testing.T, what string, before, after *user.HostedConversati
 	}
 }
 
-// A restored conversation continues above the numbers of the database that it replaces, even if
-// the clock was set back since.
+// A restore puts the user's present database aside. The restored conversation continues with
+// higher numbers than that database has, even if the clock was set back since.
 func TestAConversationGoesOnAboveTheNumbersThatArePutAside(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -80,13 +80,13 @@ func TestAConversationGoesOnAboveTheNumbersThatArePutAside(t *testing.T) {
 	before := dbtest.StateOf(t, c, u, h.ID)
 	c = replaced(t, c, cfg, b, u)
 	after := dbtest.StateOf(t, c, u, h.ID)
-	if after.LastSeq < before.LastSeq || after.Generation <= before.Generation { // equal is enough: the next message gets LastSeq + 1
+	if after.LastSeq < before.LastSeq || after.Generation <= before.Generation { // an equal LastSeq is enough: the next message gets LastSeq + 1
 		t.Errorf("it is at %d in generation %d, was at %d in %d", after.LastSeq, after.Generation, before.LastSeq, before.Generation)
 	}
 }
 
-// This server numbers the messages of a conversation without a host, and the user's programs
-// remember the numbers. No number is assigned twice.
+// This server numbers the messages of a conversation without a host, and the user's programs store
+// the numbers. No number is assigned twice.
 func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -115,7 +115,7 @@ func TestAConversationWithoutAHostAssignsNoNumberTwice(t *testing.T) {
 }
 
 // A conversation of two was encrypted after the backup was made. After the restore it is still
-// encrypted, so no Note of it is sent in the open.
+// encrypted, so no Note in it is sent unencrypted.
 func TestAConversationOfTwoThatWasEncryptedAfterTheBackupStaysEncrypted(t *testing.T) {
 	t.Parallel()
 	const bob, carol, dave, erin, frank, grace, heidi vocab.ID = "https://a.example/bob", "https://a.example/carol", "https://a.example/dave", "https://a.example/erin", "https://a.example/frank",

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Deleting user al also drops the database that a restore replaced and the one that a killed
-// restore left. It does not drop those of al_ice.
+// Deleting user al also drops two other databases of al: the one that a restore replaced, and the
+// one that a killed restore left. The databases of user al_ice stay.
 func TestAUserWhoIsDroppedLeavesNoDatabase(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -47,7 +47,7 @@ func TestAUserWhoIsDroppedLeavesNoDatabase(t *testing.T) {
 	if got := left(); !slices.Equal(got, of) {
 		t.Errorf("%q are left, want those of another user: %q", got, of)
 	}
-	restoring(t, c, func(r *dump.Restoration) { // a restoration beside the engine, to try the backup out
+	restoring(t, c, func(r *dump.Restoration) { // this restoration tries the backup out while the engine runs
 		build(t, r, b, longer)
 		if err := c.DropUserDatabase(t.Context(), longer); err != nil {
 			t.Fatal(err)

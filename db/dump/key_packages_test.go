@@ -14,7 +14,7 @@ import (
 
 const claimer vocab.ID = "https://peer.example/users/bob"
 
-// publish publishes key packages of the user's phone with these references.
+// publish publishes key packages of the user's phone. The parameter refs has their references.
 func publish(t *testing.T, c *db.Cluster, u vocab.Username, last bool, refs ...string) (ids []uuid.UUID) {
 	t.Helper()
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -30,7 +30,7 @@ func publish(t *testing.T, c *db.Cluster, u vocab.Username, last bool, refs ...s
 	return ids
 }
 
-// claim claims the user's key packages and returns their references.
+// claim claims the user's key packages. It returns the references of the key packages.
 func claim(t *testing.T, c *db.Cluster, u vocab.Username) (refs []string) {
 	t.Helper()
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {

@@ -18,7 +18,7 @@ var (
 	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// Rows and connections for tests.
+// These are short names of dbtest's rows and connections.
 var (
 	open       = dbtest.Connect
 	destroyed  = dbtest.Destroyed
@@ -32,15 +32,15 @@ var (
 	number     = dbtest.Number
 )
 
-// named returns a cluster with the name of its instance database. The test may close the cluster.
+// named returns a cluster and its configuration. The test may close the cluster.
 func named(t *testing.T) (*db.Cluster, db.Config) {
 	t.Helper()
 	cfg := destroyed(t, dbtest.Config(t))
 	return open(t, cfg), cfg
 }
 
-// replaced closes c and replaces u's database by the one of a backup. It returns another cluster
-// for the same instance.
+// replaced closes c and replaces u's database by the one of a backup. It then opens the instance
+// again, and returns that cluster.
 func replaced(t *testing.T, c *db.Cluster, cfg db.Config, b backup, u vocab.Username) *db.Cluster {
 	t.Helper()
 	c.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// addEvent adds an event, and returns its number.
+// addEvent adds an event. It returns the event's number.
 func addEvent(t *testing.T, c *db.Cluster, u vocab.Username) int64 {
 	t.Helper()
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -24,15 +24,15 @@ func addEvent(t *testing.T, c *db.Cluster, u vocab.Username) int64 {
 // mostExact is the largest integer that JavaScript represents exactly.
 const mostExact = 1<<53 - 1
 
-// A client remembers the number of the last event that it has seen. No other event gets that
-// number, even if a backup is restored twice.
+// A client stores the number of the last event that it has seen. No other event gets that number,
+// even if a backup is restored twice.
 func TestABackupThatIsRestoredTwiceAssignsNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
 	u := dbtest.User(t, c, "alice")
 	seen := addEvent(t, c, u)
 	b := take(t, c)
-	for round := range 2 { // first over the database of the backup, then over the restored one
+	for round := range 2 { // the first restore replaces the database of the backup, the second one the restored database
 		for range 3 {
 			seen = addEvent(t, c, u)
 		}
@@ -44,7 +44,7 @@ func TestABackupThatIsRestoredTwiceAssignsNoNumberTwice(t *testing.T) {
 		seen = got
 	}
 	c.Close()
-	run(t, "postgres", `DROP DATABASE "`+cfg.Name+`_alice"`) // so the restore cannot read the last number of that database
+	run(t, "postgres", `DROP DATABASE "`+cfg.Name+`_alice"`) // so the restore cannot read the highest number of that database
 	c = open(t, cfg)
 	restoring(t, c, func(r *dump.Restoration) {
 		build(t, r, b, u)
@@ -62,7 +62,7 @@ func TestNumbersGoOnAboveThoseOfTheDatabaseThatIsPutAside(t *testing.T) {
 	c, cfg := named(t)
 	u := dbtest.User(t, c, "alice")
 	b := take(t, c)
-	const given = 1 << 52 // as if by a clock that was ahead then
+	const given = 1 << 52 // a clock that was ahead could have assigned this number
 	number(t, databaseOf(t, c, u), fmt.Sprintf(`SELECT setval('event_outbox_seq_seq', %d)`, int64(given)))
 	c = replaced(t, c, cfg, b, u)
 	if got := addEvent(t, c, u); got <= given || got > mostExact {

@@ -23,13 +23,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// copied is a database as a backup has it.
+// copied is the part of a backup that describes one database.
 type copied struct {
 	shape dump.Shape
 	rows  map[string][]byte
 }
 
-// backup is an instance as a backup has it.
+// backup is a backup of a whole instance.
 type backup struct {
 	instance copied
 	users    map[vocab.Username]copied
@@ -92,7 +92,7 @@ func copyAll(ctx context.Context, s *dump.Snapshot, which func(dump.Table) bool)
 	return d, nil
 }
 
-// restoring calls work with a restoration, and closes the restoration.
+// restoring runs work() with a restoration, and closes the restoration.
 func restoring(t *testing.T, c *db.Cluster, work func(r *dump.Restoration)) {
 	t.Helper()
 	r, err := dump.New(c).BeginRestoration(t.Context(), now)
@@ -119,7 +119,7 @@ func fill(ctx context.Context, r *dump.Restoration, u vocab.Username, d copied) 
 	return nil
 }
 
-// build fills the databases of the instance and of these users.
+// build fills the instance database, and the databases of the users in the parameter users.
 func build(t *testing.T, r *dump.Restoration, b backup, users ...vocab.Username) (fenced int64) {
 	t.Helper()
 	err := fill(t.Context(), r, vocab.Username{}, b.instance)
@@ -139,7 +139,7 @@ func build(t *testing.T, r *dump.Restoration, b backup, users ...vocab.Username)
 	return fenced
 }
 
-// restore restores the whole of b into c.
+// restore restores all of the backup b into c.
 func restore(t *testing.T, c *db.Cluster, b backup, users ...vocab.Username) (fenced int64) {
 	t.Helper()
 	restoring(t, c, func(r *dump.Restoration) {
@@ -151,8 +151,8 @@ func restore(t *testing.T, c *db.Cluster, b backup, users ...vocab.Username) (fe
 	return fenced
 }
 
-// everything adds rows with values that are hard to copy to every table of u's database and of
-// the instance's.
+// everything adds rows to every table of u's database and of the instance database. The values in
+// the rows are hard to copy.
 func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	t.Helper()
 	const hard = `E'back\\slash \\N \\. tab\t line\nfeed\rquote''"; \u202e ünïcödé 🦝 \x7f'`
@@ -224,7 +224,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	}
 }
 
-// contents returns for each table of a database its sorted rows, as the server prints them.
+// contents returns the sorted rows of each table of a database, as the PostgreSQL server prints
+// them.
 func contents(t *testing.T, database string) map[string]string {
 	t.Helper()
 	conn := session(t, database)
@@ -247,7 +248,7 @@ func contents(t *testing.T, database string) map[string]string {
 		}
 		all[name] = text
 	}
-	if err := conn.Close(t.Context()); err != nil { // a database can be renamed only without connections
+	if err := conn.Close(t.Context()); err != nil { // PostgreSQL renames only a database that has no connections
 		t.Fatal(err)
 	}
 	return all
@@ -259,7 +260,7 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	alice, bob := dbtest.User(t, c, "alice"), dbtest.User(t, c, "bob")
 	everything(t, c, alice, cfg.Name)
 	everything(t, c, bob, cfg.Name)
-	run(t, databaseOf(t, c, bob), `ALTER DATABASE "`+databaseOf(t, c, bob)+`" SET datestyle = 'German'`) // a server may have any settings
+	run(t, databaseOf(t, c, bob), `ALTER DATABASE "`+databaseOf(t, c, bob)+`" SET datestyle = 'German'`) // a PostgreSQL server may have any settings
 	if err := c.Instance.Users.SetState(t.Context(), bob, instance.UserSuspended); err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 		t.Errorf("the next activity that is resubmitted has number %d, want a new one below those of arrivals", n)
 	}
 
-	// The restore does not send the deliveries of the backup, and no event number is assigned
+	// The restore sends none of the deliveries in the backup. No event number is assigned
 	// twice.
 	database := databaseOf(t, to, alice)
 	for query, want := range map[string]int64{
@@ -330,7 +331,8 @@ func TestABackupOfAnOlderSchemaIsMigrated(t *testing.T) {
 		t.Errorf("%d rows in feed have the column of the next release, want 1", got)
 	}
 
-	// A backup with a newer schema than the server's is refused.
+	// The schema of this backup is newer than that of the server. The server refuses the
+	// backup.
 	newer := take(t, to)
 	restoring(t, old, func(r *dump.Restoration) {
 		if err := r.Begin(t.Context(), alice, newer.users[alice].shape); fault.KindOf(err) != fault.Config {
@@ -368,7 +370,7 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 		if _, err := r.Commit(t.Context(), alice, true); fault.KindOf(err) != fault.Busy {
 			t.Fatalf("while somebody uses the database: %v, want Busy", err)
 		}
-		holding.SetMaxIdleConns(0) // closes what is open
+		holding.SetMaxIdleConns(0) // closes the open connections
 		var err error
 		aside, err = r.Commit(t.Context(), alice, true)
 		if err != nil || !strings.HasPrefix(aside, cfg.Name+"_alice-replaced-") {
@@ -385,8 +387,8 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 	if d := cmp.Diff(others, contents(t, databaseOf(t, c, bob))); d != "" {
 		t.Errorf("bob's database changed: %.1000s", d)
 	}
-	// The instance keeps its own tokens of a user that it knew before the restore, and keeps
-	// all acquaintances of the user.
+	// Before the restore, the instance already had tokens and acquaintances of the user. It
+	// keeps those tokens, and all acquaintances of the user.
 	if got := number(t, cfg.Name, `SELECT count(*) FROM tokens`); got != 0 {
 		t.Errorf("%d revoked tokens came back", got)
 	}
@@ -415,7 +417,7 @@ func TestAUserUnknownToTheInstanceIsRestored(t *testing.T) {
 	usable(t, c, alice, true, dbtest.Schema())
 	usable(t, c, bob, true, dbtest.Schema())
 	for query, want := range map[string]int64{
-		`SELECT count(*) FROM tokens WHERE username = 'alice'`:        2, // one of the two is the token of the password
+		`SELECT count(*) FROM tokens WHERE username = 'alice'`:        2, // one of the two is the token made by the password
 		`SELECT count(*) FROM acquaintances WHERE username = 'alice'`: 2,
 		`SELECT count(*) FROM intake`:                                 0,
 		`SELECT count(*) FROM actors`:                                 0,
@@ -525,7 +527,7 @@ func TestRowsThatDoNotFitChangeNothing(t *testing.T) {
 	}
 }
 
-// failing is a reader that fails.
+// failing is a reader that always returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
@@ -545,8 +547,8 @@ func TestOneProcessRestoresAtATime(t *testing.T) {
 	restoring(t, c, func(*dump.Restoration) {})
 }
 
-// An actor that was blocked after the backup was made stays blocked when the backup is restored:
-// it neither follows, nor reads, nor receives anything.
+// An actor that was blocked after the backup was made stays blocked after the restore. The actor
+// does not follow the user, and reads and receives nothing.
 func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
 	t.Parallel()
 	const mallory, eve, carol = vocab.ID("https://a.example/mallory"), vocab.ID("https://a.example/eve"), vocab.ID("https://a.example/carol")
@@ -554,7 +556,7 @@ func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
 	alice := dbtest.User(t, c, "alice")
 	write := func(work func(context.Context, *user.Tx) error) {
 		t.Helper()
-		serving, err := db.Open(t.Context(), cfg, quiet) // which ends before the restore
+		serving, err := db.Open(t.Context(), cfg, quiet) // this engine ends before the restore
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -577,7 +579,7 @@ func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
 			if err := tx.Groups.AddMember(ctx, group.ID, a, "https://here.example/2", now); err != nil {
 				return err
 			}
-			local := user.Inbox{URL: a + "/inbox", Targets: []vocab.ID{a}} // no fence keeps it back
+			local := user.Inbox{URL: a + "/inbox", Targets: []vocab.ID{a}} // the fence does not hold back a delivery to a local inbox
 			err := tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.New(), Activity: "https://here.example/create" + a, Type: "Create", Body: []byte("{}"),
 				Audience: []vocab.ID{"https://here.example/users/alice/followers"}}, []user.Inbox{local}, now)
 			if err != nil {

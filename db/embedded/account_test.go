@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// A cluster that an earlier lightweb runs as nobody starts. Each start logs one warning with the
-// command that moves it, and the command moves it.
+// An earlier lightweb ran the cluster as the system's user nobody. Such a cluster starts. Each
+// start logs one warning with the command that moves the cluster to another user. The command
+// works.
 func TestAClusterOfNobodysStartsAndSaysHowToMoveIt(t *testing.T) {
 	t.Parallel()
 	nobody, err := user.Lookup("nobody")

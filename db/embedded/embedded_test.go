@@ -70,7 +70,7 @@ func TestASocketFolderOfSomebodyElseIsRefused(t *testing.T) {
 	if err := os.Symlink(base, socket); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(socket) }) // as it was made
+	t.Cleanup(func() { _ = os.Remove(socket) }) // not RemoveAll: this test made a link
 	_, err := Open(t.Context(), Config{Dir: dir})
 	if fault.KindOf(err) != fault.Config || !strings.Contains(fault.Hint(err), socket) {
 		t.Errorf("Open = %v, hint %q; want a Config fault with a hint at %s", err, fault.Hint(err), socket)
@@ -170,10 +170,10 @@ func TestAClusterHalfMadeByAKilledProcessIsMadeAnew(t *testing.T) {
 	if err := h.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = h.cmd.Wait() // killed
+	_ = h.cmd.Wait() // returns an error, because the process was killed
 	mustAnswer(t, mustOpen(t, dir))
 	eventually(t, "nothing half-made is left", func() bool {
-		again := mustOpen(t, dir) // each Open removes what an initdb that outlived its parent has added
+		again := mustOpen(t, dir) // initdb may outlive the killed process and add files; each Open removes them
 		defer mustClose(t, again)
 		left, err := filepath.Glob(filepath.Join(dir, "pg.new-*"))
 		return err == nil && len(left) == 0
@@ -239,7 +239,7 @@ func TestAKilledServerIsStartedAgain(t *testing.T) {
 
 	kill()
 	others := make(chan error)
-	other := mustOpen(t, dir) // either of the two starts the server, and the other finds it started
+	other := mustOpen(t, dir) // one of the two clusters starts the server, and the other uses it
 	for _, each := range []*Cluster{c, other} {
 		go func() { others <- each.Ensure(t.Context()) }()
 	}
@@ -280,7 +280,7 @@ func TestAServerIsStartedAgainWhenTheLastOfTheOldOneIsGone(t *testing.T) {
 	c := mustOpen(t, dir)
 	session := sessionOf(t, c)
 	must(t, syscall.Kill(session, syscall.SIGSTOP))
-	t.Cleanup(func() { _ = syscall.Kill(session, syscall.SIGKILL) }) // gone, if all went well
+	t.Cleanup(func() { _ = syscall.Kill(session, syscall.SIGKILL) }) // fails if the session has ended, as it should
 	must(t, syscall.Kill(serverOf(t, dir), syscall.SIGKILL))
 	done := make(chan error, 1)
 	go func() { done <- c.Ensure(t.Context()) }()
@@ -294,12 +294,13 @@ func TestAServerIsStartedAgainWhenTheLastOfTheOldOneIsGone(t *testing.T) {
 	mustAnswer(t, c)
 }
 
-// sessionOf opens a session for the length of t and returns the server process that serves it.
+// sessionOf opens a session for the duration of t. It returns the id of the server process that
+// serves the session.
 func sessionOf(t *testing.T, c *Cluster) int {
 	t.Helper()
 	conn, err := net.Dial("unix", socketPath(c.socket))
 	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
+	t.Cleanup(func() { _ = conn.Close() }) // fails if the server has closed the connection
 	_, err = conn.Write(startupMessage())
 	must(t, err)
 	for {
@@ -309,13 +310,13 @@ func sessionOf(t *testing.T, c *Cluster) int {
 		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
 		_, err = io.ReadFull(conn, body)
 		must(t, err)
-		if head[0] == 'K' { // BackendKeyData
+		if head[0] == 'K' { // the message BackendKeyData
 			return int(binary.BigEndian.Uint32(body))
 		}
 	}
 }
 
-// lines is a log that may be read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -19,8 +19,8 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		root   bool // only root can set it up
-		made   bool // begins with a cluster
+		root   bool // only root can prepare this case
+		made   bool // the test begins with a cluster in the directory
 		spoil  func(t *testing.T, dir string)
 		kind   fault.Kind
 		public string
@@ -91,8 +91,8 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 	}
 }
 
-// The disk of a used cluster is full, so the engine can neither write the settings nor remove the
-// files of a dead server. Open says so, and succeeds once there is room again.
+// The disk of a used cluster is full. The engine can then neither write the settings nor remove
+// the files of a dead server. Open says so, and succeeds once there is room again.
 func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -100,7 +100,7 @@ func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		died bool // the server
+		died bool // the server was killed
 	}{{"after it was stopped", false}, {"after it died", true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +109,7 @@ func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 			c := mustOpen(t, dir)
 			mustClose(t, c)
 			if tt.died {
-				must(t, c.putFile(c.data, "postmaster.pid", "1\n")) // the id now belongs to another process
+				must(t, c.putFile(c.data, "postmaster.pid", "1\n")) // as if the id of the dead server belonged to another process now
 			}
 			ballast, err := os.Create(filepath.Join(dir, "ballast"))
 			must(t, err)
@@ -130,7 +130,7 @@ func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 	}
 }
 
-// zeros never end.
+// zeros is a reader that returns zeros without end.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
@@ -153,7 +153,7 @@ func TestAStalePIDFileIsNoObstacle(t *testing.T) {
 			c := &Cluster{}
 			must(t, c.choosePlace(t.Context(), dir))
 			stranger := exec.Command("sleep", "60")
-			stranger.SysProcAttr = c.as.Attributes() // PostgreSQL checks only processes of its own user
+			stranger.SysProcAttr = c.as.Attributes() // PostgreSQL looks only at processes of its own user
 			must(t, stranger.Start())
 			must(t, c.putFile(c.data, "postmaster.pid", tt.content(stranger.Process.Pid)))
 			must(t, c.putFile(c.socket, ".s.PGSQL.5432.lock", tt.content(stranger.Process.Pid)))
@@ -165,7 +165,7 @@ func TestAStalePIDFileIsNoObstacle(t *testing.T) {
 				t.Errorf("the stranger was harmed: %v", err)
 			}
 			must(t, stranger.Process.Kill())
-			_ = stranger.Wait() // killed
+			_ = stranger.Wait() // returns an error, because the process was killed
 		})
 	}
 }
@@ -201,7 +201,7 @@ func TestBinariesAreChosenByVersion(t *testing.T) {
 	links := filepath.Join(root, "links")
 	must(t, os.Mkdir(links, 0o755))
 	must(t, os.Symlink(filepath.Join(v15, "postgres"), filepath.Join(links, "postgres")))
-	client := filepath.Join(root, "client") // as Debian's postgresql-client
+	client := filepath.Join(root, "client") // a folder as Debian's package postgresql-client has it
 	must(t, os.Mkdir(client, 0o755))
 
 	tests := []struct {
@@ -257,14 +257,14 @@ func TestTheServersLogIsRotatedAtStart(t *testing.T) {
 	}
 }
 
-// mount makes dir a disk of its own.
+// mount mounts a disk of its own at dir.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	must(t, os.Mkdir(dir, 0o711))
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=711,"+options, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount a disk: %v: %s", err, out)
 	}
-	t.Cleanup(func() { must(t, exec.Command("umount", "--lazy", dir).Run()) }) // a process of the server may be about to end
+	t.Cleanup(func() { must(t, exec.Command("umount", "--lazy", dir).Run()) }) // lazily, because a process of the server may still be about to end
 }
 
 func must(t *testing.T, err error) {

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdVariable names the environment variable with a data directory. If it is set, this test
-// binary only holds the cluster of that directory.
+// holdVariable names the environment variable with the path of a data directory. If the variable
+// is set, this test binary only holds the cluster of that directory.
 const holdVariable = "LIGHTWEB_TEST_HOLD"
 
 // base is the parent directory of all data directories of a run. Every user can enter it.
@@ -38,18 +38,18 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(base) // a failure only leaves files in the temporary directory
+		_ = os.RemoveAll(base) // if this fails, only files in the temporary directory are left
 		os.Exit(code)
 	}))
 }
 
-// hold opens the cluster, prints "open", and closes the cluster when its standard input ends. Its
-// log goes to standard output, too.
+// hold opens the cluster, prints "open", and closes the cluster when the standard input ends. The
+// log also goes to the standard output.
 func hold(dir string) int {
 	c, err := Open(context.Background(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(os.Stdout, nil))})
 	if err == nil {
 		fmt.Println("open")
-		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		_, _ = io.Copy(io.Discard, os.Stdin) // a failed read ends the wait, too
 		err = c.Close(context.Background())
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func hold(dir string) int {
 	return 0
 }
 
-// holder runs another process that holds a cluster.
+// holder runs another process, which holds a cluster.
 type holder struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -68,7 +68,7 @@ type holder struct {
 	said  strings.Builder
 }
 
-// startHolder starts a process in a process group of its own.
+// startHolder starts a holder in a process group of its own.
 func startHolder(t *testing.T, dir string) *holder {
 	t.Helper()
 	h := &holder{t: t, cmd: exec.Command(os.Args[0])}
@@ -90,13 +90,13 @@ func startHolder(t *testing.T, dir string) *holder {
 	t.Cleanup(func() {
 		if h.cmd.ProcessState == nil {
 			h.signal(syscall.SIGKILL)
-			_ = h.cmd.Wait() // killed
+			_ = h.cmd.Wait() // returns an error, because the process was killed
 		}
 	})
 	return h
 }
 
-// openCluster waits until the process has opened its cluster.
+// openCluster waits until the holder's process has opened its cluster.
 func (h *holder) openCluster() *holder {
 	h.t.Helper()
 	for {
@@ -111,10 +111,10 @@ func (h *holder) openCluster() *holder {
 	}
 }
 
-// leave makes the process close its cluster, and returns the log.
+// leave makes the holder's process close its cluster. It returns the log of the process.
 func (h *holder) leave() string {
 	h.t.Helper()
-	_ = h.stdin.Close() // it may have died
+	_ = h.stdin.Close() // fails if the process has ended
 	rest, err := io.ReadAll(h.out)
 	if err != nil {
 		h.t.Fatal(err)
@@ -126,13 +126,13 @@ func (h *holder) leave() string {
 	return h.said.String()
 }
 
-// the process may have ended
-func (h *holder) signal(s syscall.Signal) { _ = syscall.Kill(-h.cmd.Process.Pid, s) } // it may be over
+// signal sends s to the process group. The process may have ended.
+func (h *holder) signal(s syscall.Signal) { _ = syscall.Kill(-h.cmd.Process.Pid, s) }
 
-// die kills the process with s and waits for its end.
+// die kills the process with the signal s, and waits until the process has ended.
 func (h *holder) die(s syscall.Signal) {
 	h.signal(s)
-	_ = h.cmd.Wait() // it reports the signal
+	_ = h.cmd.Wait() // returns the signal as an error
 }
 
 // needBinaries skips t if PostgreSQL is not installed.
@@ -148,7 +148,8 @@ func needBinaries(t *testing.T) installation {
 	return i
 }
 
-// testDir returns a new data directory. The test fails if a server still runs in it at the end.
+// testDir returns a new data directory. The test fails if a server still runs in the directory
+// when the test ends.
 func testDir(t *testing.T, name string) string {
 	t.Helper()
 	i := needBinaries(t)
@@ -156,7 +157,7 @@ func testDir(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(parent, 0o711); err != nil { // MkdirTemp makes it 0700
+	if err := os.Chmod(parent, 0o711); err != nil { // MkdirTemp makes the directory with mode 0700
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -177,7 +178,7 @@ func testDir(t *testing.T, name string) string {
 // clustersIn returns the clusters in the directories below parent.
 func clustersIn(parent string) []*Cluster {
 	var all []*Cluster
-	entries, _ := os.ReadDir(parent) // none: nothing to stop
+	entries, _ := os.ReadDir(parent) // without entries, there is nothing to stop
 	for _, e := range entries {
 		c := &Cluster{}
 		if c.choosePlace(context.Background(), filepath.Join(parent, e.Name())) == nil {
@@ -196,8 +197,8 @@ var template = sync.OnceValues(func() (string, error) {
 	return dir, c.Close(context.Background())
 })
 
-// madeDir returns a data directory with a stopped cluster, copied from another directory. So each
-// test that opens one shows that a data directory can be moved.
+// madeDir returns a data directory with a stopped cluster. The cluster is a copy from another
+// directory. So every test that opens the copy also shows that a data directory can be moved.
 func madeDir(t *testing.T, name string) string {
 	t.Helper()
 	dir := testDir(t, name)
@@ -229,7 +230,7 @@ func mustClose(t *testing.T, c *Cluster) {
 	}
 }
 
-// mustAnswer opens a session.
+// mustAnswer fails t unless the cluster accepts a session.
 func mustAnswer(t *testing.T, c *Cluster) {
 	t.Helper()
 	if v, err := askServer(t.Context(), c.socket); err != nil || v != c.Version() {
@@ -237,7 +238,7 @@ func mustAnswer(t *testing.T, c *Cluster) {
 	}
 }
 
-// serverOf returns the process ID of the server of dir, 0 when there is none.
+// serverOf returns the process ID of the server of dir, or 0 if there is none.
 func serverOf(t *testing.T, dir string) int {
 	t.Helper()
 	c := &Cluster{}
@@ -251,11 +252,11 @@ func serverOf(t *testing.T, dir string) int {
 	return pid
 }
 
-// eventually waits up to 20 s until is returns true, and fails the test otherwise.
-func eventually(t *testing.T, what string, is func() bool) {
+// eventually waits up to 20 s until done() returns true. Otherwise it fails the test.
+func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)
-	for tick := time.NewTicker(10 * time.Millisecond); !is(); {
+	for tick := time.NewTicker(10 * time.Millisecond); !done(); {
 		select {
 		case <-limit:
 			t.Fatalf("never came true: %s", what)

@@ -6,10 +6,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// SetEpoch makes j use another epoch.
+// SetEpoch sets the serving epoch that j uses.
 func (j Journal) SetEpoch(epoch int64) { j.epoch.Store(epoch) }
 
-// TakeAll takes all connections except those reserved for State, until release is called.
+// TakeAll takes all connections except those reserved for Users.State. The caller gives them back
+// with release().
 func (d *Database) TakeAll(ctx context.Context) (release func(), err error) {
 	var taken []*pgxpool.Conn
 	release = func() {

@@ -67,7 +67,7 @@ func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
 	if err := c.Instance.Hosts.Resume(ctx, "p.example"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Instance.Hosts.Save(ctx, []instance.Host{{Host: "p.example", Failures: 6, FailingSince: &at}}, *changed[0].ChangedAt); err != nil { // by a process that has not noticed the change
+	if err := c.Instance.Hosts.Save(ctx, []instance.Host{{Host: "p.example", Failures: 6, FailingSince: &at}}, *changed[0].ChangedAt); err != nil { // saved by a process that has not noticed the change
 		t.Fatal(err)
 	}
 	later, err := c.Instance.Hosts.ListChanged(ctx, *changed[0].ChangedAt)
@@ -89,8 +89,8 @@ func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
 	}
 }
 
-// The operator's changes get rising times, so that processes notice each, even after the clock
-// was ahead.
+// Processes notice the operator's changes by their times. So each change gets a later time than
+// the one before, even if a clock was ahead.
 func TestHostsAreChangedAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -118,7 +118,7 @@ func TestHostsAreChangedAfterAClockThatWasAhead(t *testing.T) {
 		if err := tt.change(); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Instance.Hosts.Save(ctx, []instance.Host{failing}, seen); err != nil { // by a process that has not noticed the change
+		if err := c.Instance.Hosts.Save(ctx, []instance.Host{failing}, seen); err != nil { // saved by a process that has not noticed the change
 			t.Fatal(err)
 		}
 		changed, err := c.Instance.Hosts.ListChanged(ctx, seen)
@@ -172,7 +172,7 @@ func TestWhoOwesSomething(t *testing.T) {
 	mark(nil, instance.Due{User: anna, At: &later}, instance.Due{User: bert, At: &at})
 	owing(time.Time{}, bert, anna)
 	owing(at, bert)
-	mark([]*time.Time{&at}, instance.Due{User: bert}) // not what is remembered
+	mark([]*time.Time{&at}, instance.Due{User: bert}) // the stored time is another one, so this changes nothing
 	mark(nil, instance.Due{User: bert, Was: &at})
 	owing(time.Time{}, anna)
 	if err := c.Instance.Deliveries.Want(ctx, []vocab.Username{bert}); err != nil {
@@ -266,8 +266,8 @@ func TestHostsNobodyHearsOfAreForgotten(t *testing.T) {
 	}
 }
 
-// A user who was away for three months still has followers there. Without the dialect their server
-// gets RFC 9421, and may drop it unseen.
+// A user who was away for three months still has followers at the host. The host must keep its
+// dialect draft-cavage: otherwise it gets RFC 9421, and may drop the request without an error.
 func TestAHostOfAcquaintancesKeepsItsDraftCavage(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

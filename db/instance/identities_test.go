@@ -58,7 +58,7 @@ func TestAnIdentityIsATokenOfOneUser(t *testing.T) {
 	}
 }
 
-// Concurrent links count each other, so that the bound holds.
+// Concurrent links count each other. So a user never gets more identities than allowed.
 func TestLinksAtOnceKeepTheirBound(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// One domain has far more ignored activities than all others. It loses its oldest, and the others
-// lose none.
+// One domain has far more ignored activities than all others together. Trim removes the oldest of
+// that domain, and none of the others.
 func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -51,7 +51,7 @@ func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The bound holds even if there are more domains than room.
+	// The limit holds even if there are more domains than it allows activities.
 	if err := c.Instance.Ignored.Trim(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}

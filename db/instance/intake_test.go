@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// intake returns an activity for the journal.
+// intake returns an activity to put into the journal.
 func intake(id string, recipients, waiting []vocab.Username) instance.Intake {
 	return instance.Intake{Key: instance.KeyOf(vocab.ID("https://peer.example/"+id), bob), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
 		Recipients: recipients, Waiting: waiting, Named: waiting}
@@ -29,7 +29,7 @@ func accept(t *testing.T, c *dbtest.Cluster, in instance.Intake) instance.Intake
 	return row
 }
 
-// lies checks how many rows the journal holds and how many users wait.
+// lies checks how many rows the journal has and how many users wait for a row.
 func lies(t *testing.T, c *dbtest.Cluster, rows, waiting int) {
 	t.Helper()
 	n, err := c.Instance.Journal.Count(t.Context())
@@ -86,7 +86,7 @@ func TestWhoCausedWhatWaitsIsCounted(t *testing.T) {
 		return accept(t, c, in)
 	}
 	paid("1", "peer.example", nil, u[:2])
-	paid("1", "other.example", nil, u[:2]) // merged
+	paid("1", "other.example", nil, u[:2]) // merged into the row of activity 1
 	paid("2", "other.example", nil, u[:1])
 	parked := paid("3", "peer.example", u[:1], nil)
 	if err := c.Instance.Journal.Stall(t.Context(), u[0], []int64{parked.Seq}); err != nil {
@@ -146,8 +146,8 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	lies(t, c, 0, 0)
 }
 
-// A writer finishes a row that grew since the writer read it. The user still waits for what was
-// merged into the row.
+// A row grows after a writer has read it. The writer then finishes the row. The user still waits
+// for the activity that was merged into the row.
 func TestARowThatGrewStillWaits(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -216,12 +216,12 @@ func TestTakingOverMakesEverybodyWait(t *testing.T) {
 	if n, err := c.Instance.Journal.TakeOver(t.Context()); n != 1 || err != nil {
 		t.Errorf("TakeOver = %d, %v; want 1", n, err)
 	}
-	endRows(t, c, row) // by who drove it before
+	endRows(t, c, row) // by the writer that had the row before TakeOver
 	lies(t, c, 2, 4)
 }
 
-// Once the next process has taken the serve lock, the journal refuses changes by the process
-// before.
+// Once another process has taken the serve lock, the journal refuses changes by the process that
+// had the lock before.
 func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	t.Parallel()
 	old, cfg := dbtest.Named(t)
@@ -260,8 +260,8 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	lies(t, next, 2, 3)
 }
 
-// The serving process loses the lock and takes it again while it stalls a row. The stall of the
-// first epoch fails, and the row is not recorded as stalled.
+// The serving process loses the lock and takes it again while it stalls a row. The stall belongs
+// to the first epoch, so it fails, and the row is not stored as stalled.
 func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -290,7 +290,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	}
 	parked := make(chan error, 1)
 	go func() { parked <- c.Instance.Journal.Stall(t.Context(), u[0], []int64{row.Seq}) }()
-	for waits := false; !waits; { // in the epoch before
+	for waits := false; !waits; { // Stall still uses the epoch before
 		if err := tx.QueryRow(`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'serving'::regclass)`).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	lies(t, c, 1, 1)
 }
 
-// Concurrent merges, ends and stalls lose nothing and leave nothing.
+// Accept, Stall and Finish run concurrently on one row. They lose no recipient, and leave no row.
 func TestMergesAndEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -335,7 +335,7 @@ func TestMergesAndEndsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := c.Instance.Journal.TakeOver(t.Context()); err != nil { // a row that grew while it was being ended is left for TakeOver
+	if _, err := c.Instance.Journal.TakeOver(t.Context()); err != nil { // removes a row that grew while it was being finished
 		t.Fatal(err)
 	}
 	for _, u := range u {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A process that gets the serve lock again raises the numbers while it may be accepting
-// activities. No number is assigned twice.
+// A process that gets the serve lock again raises the numbers. It may accept activities meanwhile.
+// No number is assigned twice.
 func TestNoNumberIsAssignedTwiceWhileNumbersAreRaised(t *testing.T) {
 	t.Parallel()
 	const workers, each = 2, 200_000
@@ -19,7 +19,7 @@ func TestNoNumberIsAssignedTwiceWhileNumbersAreRaised(t *testing.T) {
 			case <-done:
 				return
 			default:
-				j.raiseNumbers(arrivalGap) // the journal is empty
+				j.raiseNumbers(arrivalGap) // raised as for an empty journal
 			}
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// hangable is a proxy to the test server that stops to pass on answers once hang is called.
+// hangable is a proxy to the test server. It stops passing on answers once hang is called.
 type hangable struct {
 	url  string
 	mu   sync.Mutex
@@ -65,7 +65,7 @@ func makeHangable(t *testing.T) *hangable {
 	return h
 }
 
-// answer passes on the server's answers until hang is called.
+// answer passes on the server's answers until hang is called, and drops them after that.
 func (h *hangable) answer(near, far net.Conn) {
 	for b := make([]byte, 4096); ; {
 		n, err := far.Read(b)

@@ -34,7 +34,8 @@ func name(t testing.TB, s string) vocab.Username {
 	return u
 }
 
-// actorOf returns an actor with this id and further fields.
+// actorOf returns an actor with the parameter id as its id. The JSON in the parameter fields is
+// added to the actor's document.
 func actorOf(t testing.TB, id vocab.ID, fields string) *vocab.Actor {
 	t.Helper()
 	a, err := vocab.ParseActor([]byte(`{"id":"` + string(id) + `","type":"Person","preferredUsername":"x","inbox":"` + string(id) + `/inbox"` + fields + `}`))

@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// SetOrigin changes the origin only if the caller names the stored one. So of two processes that
-// saw the same origin, only one is told that it set its own.
+// SetOrigin changes the origin only if the caller names the stored origin. Of two processes that
+// saw the same origin, only one is told that it set the new one.
 func TestTheOriginIsSetByWhoSawWhatStoodThere(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

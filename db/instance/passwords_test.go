@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A token made by a password is valid until the password is replaced.
+// A password makes a token. The token is valid until another password replaces the password.
 func TestAPasswordIsATokenThatAnotherOneReplaces(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -82,8 +82,8 @@ func TestAPasswordIsATokenThatAnotherOneReplaces(t *testing.T) {
 	}
 }
 
-// A suspended user cannot sign in, but the operator can set the user's password. A user who is
-// being deleted gets no password.
+// A suspended user cannot sign in. The operator can set a suspended user's password, but not the
+// password of a user who is being deleted.
 func TestAPasswordIsOfAnActiveUser(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -123,8 +123,9 @@ func TestAPasswordIsOfAnActiveUser(t *testing.T) {
 	}
 }
 
-// A suspension ends for good the sessions begun with the user's passwords and identities. Once
-// the user is active again, new logins work, and so do the user's other tokens.
+// A suspension ends all sessions that began with a password or an identity of the user. The
+// sessions stay ended when the user is active again. New logins then work, and so do the user's
+// other tokens.
 func TestASuspensionEndsWhatLoginsBegan(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

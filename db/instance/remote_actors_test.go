@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The instance stores of an actor only what the engine reads. It also reduces rows that were
-// stored whole before.
+// The instance stores only those parts of an actor that the engine reads. It also reduces rows
+// that an earlier engine stored whole.
 func TestRemoteActorsAreReduced(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -55,8 +55,8 @@ func TestOnlyARememberedActorIsRenewed(t *testing.T) {
 	}
 }
 
-// An actor without acquaintances is forgotten 30 days after its last use; that an actor is gone
-// is forgotten after a year.
+// An actor without acquaintances is forgotten 30 days after its last use. The mark that an actor
+// is gone is forgotten after a year.
 func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -98,7 +98,7 @@ func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 	}
 }
 
-// The use of an actor is written at most once a day.
+// The time of an actor's last use is stored at most once a day.
 func TestUseIsNotedOnceADay(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

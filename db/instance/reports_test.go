@@ -74,8 +74,8 @@ func TestAReportIsKeptOnceAndStaysResolved(t *testing.T) {
 	}
 }
 
-// All hosts below one domain count as one reporter, and many domains together cannot fill the
-// database. A report from an honest domain is stored.
+// All hosts below one domain count as one reporter. Many domains together cannot fill the database
+// either. A report from an honest domain is stored.
 func TestNoDomainFillsTheDatabaseWithReports(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
@@ -115,11 +115,11 @@ func TestNoDomainFillsTheDatabaseWithReports(t *testing.T) {
 	taken("evil.example", "c.evil.example", "actor", "")
 	refused("evil.example", "d.evil.example", "actor")
 	for range most.Actor {
-		taken("other.example", "other.example", "actor", "") // ten in all
+		taken("other.example", "other.example", "actor", "") // together with those of evil.example, there are ten reports now
 	}
 	taken("honest.example", "honest.example", "actor", "https://c.evil.example/actor/flags/7")
 	taken("honest.example", "honest.example", "actor", "https://b.evil.example/actor/flags/6")
-	refused("evil.example", "b.evil.example", "actor") // evil.example has as many reports as any other domain
+	refused("evil.example", "b.evil.example", "actor") // no other domain has more reports than evil.example
 	open, err := c.Instance.Reports.List(t.Context(), false)
 	of := map[string]int{}
 	for _, r := range open {
@@ -150,7 +150,7 @@ func TestReportsAtOnceKeepWithinTheBounds(t *testing.T) {
 func TestReportsResolvedLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
-	const many = 1100 // three batches
+	const many = 1100 // needs three batches
 	dbtest.Run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, domain, state, resolved_at)
 		SELECT int4send(i), '', '', '', '{}', '{}', '', now(), '', 'resolved', $1::timestamptz - interval '1 second' FROM generate_series(1, $2::int) i`, now, many)
 	for n, state := range map[int]string{-1: instance.ReportResolved, -2: instance.ReportOpen} {

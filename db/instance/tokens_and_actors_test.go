@@ -50,7 +50,7 @@ func TestATokenIsFoundWhileItIsValid(t *testing.T) {
 	find("forever", now, true)
 	used(0)
 	find("forever", now.Add(59*time.Minute), true)
-	used(0) // to the hour
+	used(0) // the last use is stored by the hour
 	find("forever", now.Add(time.Hour), true)
 	used(time.Hour)
 	got, err := c.Instance.Tokens.Find(t.Context(), digest("forever"), now)
@@ -74,7 +74,7 @@ func TestATokenIsFoundWhileItIsValid(t *testing.T) {
 	find("forever", now, false)
 }
 
-// key returns the JSON of a key in an actor document. Its PEM text is not valid.
+// key returns the JSON of a key in an actor document. The PEM text in it is not valid.
 func key(id, owner vocab.ID) string {
 	return `,"publicKey":{"id":"` + string(id) + `","owner":"` + string(owner) + `","publicKeyPem":"pem"}`
 }
@@ -104,11 +104,11 @@ func TestAKeyBelongsToTheFirstActorOfItsServerThatListsIt(t *testing.T) {
 	owner(bob+"#main-key", bob)
 	save(mallory, bob+"#main-key")
 	owner(bob+"#main-key", bob)
-	save(carol, bob+"#second-key") // of another server
+	save(carol, bob+"#second-key") // carol is on another server than bob
 	owner(bob+"#second-key", "")
 	save(bob, bob+"#new-key")
 	owner(bob+"#new-key", bob)
-	owner(bob+"#main-key", "") // not listed any more
+	owner(bob+"#main-key", "") // bob's document does not list the key any more
 }
 
 func TestARemoteActorIsRememberedAsItsServerDescribesIt(t *testing.T) {
@@ -144,8 +144,8 @@ func TestARemoteActorIsRememberedAsItsServerDescribesIt(t *testing.T) {
 	}
 }
 
-// Two processes fetch an actor, and the earlier answer is saved last. It does not replace the
-// newer one.
+// Two processes fetch an actor. The earlier answer is saved last, and does not replace the newer
+// one.
 func TestAnOlderAnswerTakesNothingBackOfAnActor(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -207,8 +207,8 @@ func TestAHostsDialectIsRemembered(t *testing.T) {
 	}
 }
 
-// Concurrent look-ups share one statement. A look-up does not find a token that was revoked
-// before the look-up began.
+// Concurrent look-ups of tokens share one statement. A look-up that begins after a token was
+// revoked does not find the token.
 func TestNoLookUpFindsWhatWasRevokedBefore(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Even when other work uses or waits for every shared connection to the instance database, State
-// answers.
+// State answers even while all shared connections to the instance database are in use and other
+// calls wait for one.
 func TestWhoIsHereIsToldWhateverElseIsDone(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -33,7 +33,7 @@ func TestWhoIsHereIsToldWhateverElseIsDone(t *testing.T) {
 		_, err := c.Instance.Acquaintances.Users(waiting, bob, false)
 		refused <- err
 	}()
-	for range 2 { // asked, and remembered
+	for range 2 { // the second answer comes from the cache
 		if state, err := c.Instance.Users.State(t.Context(), u); err != nil || state != instance.UserActive {
 			t.Errorf("State = %s, %v, want active", state, err)
 		}
@@ -71,7 +71,7 @@ func TestAcquaintancesMaySayTooMuchNeverTooLittle(t *testing.T) {
 	check(true)
 	acquaint(true, b, d, d)
 	check(true, b, d)
-	acquaint(false, b) // a follow is never forgotten
+	acquaint(false, b) // a later acquaintance does not undo the follow
 	check(true, b, d)
 	check(false, a, b, d)
 	dbtest.Run(t, cfg.Name, `UPDATE users SET state = 'suspended' WHERE username = 'b'`)
@@ -79,7 +79,7 @@ func TestAcquaintancesMaySayTooMuchNeverTooLittle(t *testing.T) {
 	if got, err := c.Instance.Acquaintances.Users(t.Context(), carol, false); len(got) != 0 || err != nil {
 		t.Errorf("a stranger is acquainted with %v, %v", got, err)
 	}
-	elsewhere := dbtest.Connect(t, cfg) // elsewhere does not remember which users were active just now
+	elsewhere := dbtest.Connect(t, cfg) // elsewhere has not stored in its cache which users are active
 	if active, err := elsewhere.Instance.Users.Active(t.Context(), []vocab.Username{d, b, a}); err != nil || !slices.Equal(active, []vocab.Username{a, d}) {
 		t.Errorf("ActiveUsers = %v, %v", active, err)
 	}
@@ -142,7 +142,8 @@ func TestEventsOfOtherProcessesAreDueUntilTheyAreCleared(t *testing.T) {
 	list("cleared", 0)
 }
 
-// Users whose last prune a clock that was ahead dated in the future are still pruned.
+// A clock that was ahead stored a prune in the future for some users. Those users are still
+// pruned.
 func TestUsersArePrunedAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

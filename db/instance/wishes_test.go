@@ -28,7 +28,7 @@ func TestWishesAreDueOneFollowOfEachActiveUser(t *testing.T) {
 	alice, bob := dbtest.User(t, c, "alice"), dbtest.User(t, c, "bob")
 	wishes, now := c.Instance.Wishes, time.Now()
 	for _, u := range []vocab.Username{alice, bob} {
-		for range 2 { // what is there stays
+		for range 2 { // adding the same wishes again changes nothing
 			if _, err := wishes.Add(t.Context(), u, append(wishesOf(instance.WishFollow, 3), wishesOf(instance.WishBlock, 2)...), now); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestAUserHasSoManyWishesAndNoMore(t *testing.T) {
 	}
 }
 
-// Concurrent imports count each other's wishes, so that the bound holds.
+// Concurrent imports count each other's wishes. So a user never gets more wishes than allowed.
 func TestImportsAtOnceKeepTheBoundOfWishes(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

@@ -14,7 +14,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const bob vocab.ID = "https://peer.example/users/bob"
 
-// Rows for tests.
+// These are short names of dbtest's rows.
 var (
 	alice   = dbtest.Alice
 	write   = dbtest.Write

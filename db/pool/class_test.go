@@ -20,9 +20,9 @@ func TestEachClassHasItsShare(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		limit  int
-		first  Class // takes all it can get
+		first  Class // the class that takes as many connections as it can
 		has    int
-		others []Class // who still get something then
+		others []Class // the classes that still get a connection after that
 	}{
 		{1000, Work, 64, []Class{Owner, Stranger}},
 		{64, Work, 56, []Class{Owner}},
@@ -122,7 +122,7 @@ func TestTheOldestOfAllClassesIsServedFirst(t *testing.T) {
 				served = append(served, fmt.Sprint(n))
 				c.Release(l)
 			})
-			synctest.Wait() // it stands in the queue
+			synctest.Wait() // wait until the call is in the queue
 		}
 		c.Release(held[0])
 		all.Wait()
@@ -149,7 +149,7 @@ func TestAConnectionIsHandedToWhoCameFirstAndNotToItsOwnUser(t *testing.T) {
 			c.Release(l)
 		})
 		synctest.Wait()
-		for range 3 { // one of them always wants the free connection
+		for range 3 { // so that a call always wants the free connection
 			all.Go(func() {
 				for ctx.Err() == nil {
 					l := mustAcquire(t, c, "busy")
@@ -199,7 +199,7 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 		if !now(c, Owner, "alice") || !now(c, Work, "bob") {
 			t.Error("strangers kept others from opening")
 		}
-		time.Sleep(time.Second) // of the test's own clock
+		time.Sleep(time.Second) // on the fake clock of synctest
 		if got := burst(1000); got != 30 {
 			t.Errorf("of 50 others a second later %d were refused, want 30", got)
 		}
@@ -207,12 +207,12 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 	})
 }
 
-// One address has many calls waiting, another one call. The second address is served before all
-// calls of the first are.
+// One address has many waiting calls, and another address has one. The second address is served
+// before the first address has all its calls served.
 func TestStrangersAreServedByTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := managed(4) // strangers have one connection
+		c, _ := managed(4) // Stranger may use one connection of the four
 		held, err := c.Acquire(t.Context(), Stranger, "alice", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -230,12 +230,12 @@ func TestStrangersAreServedByTurns(t *testing.T) {
 	})
 }
 
-// A call that comes while others are served is not served before the waiting calls of an earlier
-// round, of any address.
+// A call that arrives while other calls are served has to wait for its round. The waiting calls of
+// earlier rounds, from all addresses, are served before it.
 func TestAStrangerThatWaitsKeepsItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := managed(4) // strangers have one connection
+		c, _ := managed(4) // Stranger may use one connection of the four
 		l, release := &line{T: t, pool: c}, make(chan struct{})
 		ask := func(call string) {
 			payer, _, _ := strings.Cut(call, " ")

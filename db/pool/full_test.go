@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// fullAt makes the server refuse more than n connections, as PostgreSQL does.
+// fullAt makes the server refuse further connections once n are open, as PostgreSQL does.
 func (s *server) fullAt(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(10 * time.Millisecond) // of the test's own clock
+				time.Sleep(10 * time.Millisecond) // on the fake clock of synctest
 				c.Release(l)
 			})
 		}
@@ -57,7 +57,7 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 		}
 		s.fullAt(0)
 		time.Sleep(time.Minute)
-		available(t, c, 64) // the pool has noticed that there is room again
+		available(t, c, 64) // the pool has noticed that the server accepts more connections again
 		c.Close()
 	})
 }
@@ -133,7 +133,7 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 			t.Errorf("acquire = %v, want since when: %s", err, began)
 		}
 		for n := range 3000 {
-			_, _ = c.Acquire(t.Context(), Work, "user"+string(rune(0x4e00+n)), nil) // refused
+			_, _ = c.Acquire(t.Context(), Work, "user"+string(rune(0x4e00+n)), nil) // the server refuses it
 		}
 		if len(c.broken) != maxBroken {
 			t.Errorf("%d databases are remembered, want %d", len(c.broken), maxBroken)
@@ -148,7 +148,7 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 		}
 		s.refuses = postgres.UserFault(errors.New("it is behind"), "migrate")
 		c.closeIdle(func(*Lease) bool { return true })
-		_ = now(c, Work, "alice") // refused
+		_ = now(c, Work, "alice") // the server refuses it
 		s.refuses = nil
 		c.Retry("alice")
 		if !now(c, Work, "alice") {
@@ -164,7 +164,7 @@ func TestAFailureThatIsNotTheDatabasesIsNotRemembered(t *testing.T) {
 	defer c.Close()
 	s.refuses = postgres.Fault("open", errors.New("no"))
 	for range 3 {
-		_ = now(c, Work, "alice") // refused
+		_ = now(c, Work, "alice") // the server refuses it
 	}
 	s.refuses = nil
 	if s.refused != 3 || !now(c, Work, "alice") {

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/holding"
 )
 
-// server counts open connections. None of them leads to a real server.
+// server counts open connections. The connections do not lead to a real server.
 type server struct {
 	mu      sync.Mutex
 	open    map[*pgx.Conn]string
@@ -27,7 +27,7 @@ type server struct {
 	opened  int
 	refuses error
 	refused int
-	room    int // maximum of open connections; 0 means no maximum
+	room    int // the most connections that may be open; 0 means no limit
 	broken  map[*pgx.Conn]bool
 }
 
@@ -85,7 +85,7 @@ func managed(limit int) (*Pool, *server) {
 	return c, s
 }
 
-// hold takes n connections, each to a database that no other call asks for.
+// hold takes n connections, each to a different database. No other call uses these databases.
 func hold(t *testing.T, c *Pool, class Class, n int) (all []*Lease) {
 	t.Helper()
 	for i := range n {
@@ -98,8 +98,8 @@ func hold(t *testing.T, c *Pool, class Class, n int) (all []*Lease) {
 	return all
 }
 
-// now reports whether a class can get a connection to the database without waiting. It releases
-// the connection.
+// now reports whether a class can get a connection to the database without waiting. It then
+// releases the connection.
 func now(c *Pool, class Class, database string) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -119,7 +119,7 @@ func mustAcquire(t *testing.T, c *Pool, database string) *Lease {
 	return l
 }
 
-// line records calls of Acquire in the order in which they are served.
+// line records the order in which calls of Acquire are served.
 type line struct {
 	*testing.T
 	pool   *Pool
@@ -128,8 +128,8 @@ type line struct {
 }
 
 // ask calls Acquire, and returns once the call waits in the queue or is served. A served call
-// keeps its connection until release has a value or is closed; if release is nil, it releases at
-// once.
+// keeps its connection until the channel release has a value or is closed. If release is nil, the
+// call releases its connection at once.
 func (l *line) ask(call string, class Class, database, payer string, release <-chan struct{}) {
 	of := &Strangers{PayerOf: func(context.Context) string { return payer }, MayOpen: func(context.Context) bool { return true }}
 	l.all.Go(func() {
@@ -147,7 +147,8 @@ func (l *line) ask(call string, class Class, database, payer string, release <-c
 	synctest.Wait()
 }
 
-// want waits for all calls, and fails the test unless they were served in this order.
+// want waits for all calls. It fails the test unless they were served in the order of the
+// parameter calls.
 func (l *line) want(calls ...string) {
 	l.Helper()
 	l.all.Wait()
@@ -157,8 +158,9 @@ func (l *line) want(calls ...string) {
 	l.pool.Close()
 }
 
-// available fails t unless exactly limit connections can be had at once, the last of them by
-// owners only. Then c must remember only databases to which it has connections.
+// available fails t unless the pool gives out exactly limit connections without waiting. Only the
+// class Owner may get the last of them. Afterwards the pool must hold entries only of databases to
+// which it has connections.
 func available(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -240,7 +242,7 @@ func TestWhoStopsWaitingLeavesItsPlaceToTheNext(t *testing.T) {
 func TestAConnectionGivenWhileTheWaiterLeavesIsNotLost(t *testing.T) {
 	t.Parallel()
 	for _, wants := range []string{"a", "b"} {
-		for range 50 { // a waiter may see either of two events first, at random
+		for range 50 { // a waiter may see either of two events first, at random, so try often
 			synctest.Test(t, func(t *testing.T) {
 				c, s := managed(1)
 				held := mustAcquire(t, c, "a")
@@ -302,7 +304,7 @@ func TestUnusedAndOldConnectionsAreClosed(t *testing.T) {
 		c, s := managed(4)
 		c.Release(mustAcquire(t, c, "idle"))
 		for range 7 {
-			time.Sleep(idleTime / 4) // of the test's own clock
+			time.Sleep(idleTime / 4) // on the fake clock of synctest
 			synctest.Wait()
 			c.Release(mustAcquire(t, c, "busy"))
 		}
@@ -347,7 +349,7 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 		if _, err := c.Acquire(t.Context(), Work, "a", nil); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("acquire after close = %v, want Unavailable", err)
 		}
-		c.Close() // again is nothing
+		c.Close() // a second Close does nothing
 	})
 }
 
@@ -368,7 +370,8 @@ func (l *ledger) add(class Class, database string, n int) {
 	l.at[database][class] += n
 }
 
-// exceeded describes the bound that is exceeded with limit connections. It returns "" if none is.
+// exceeded describes a bound that is exceeded if the pool's limit is the parameter limit. It
+// returns "" if no bound is exceeded.
 func (l *ledger) exceeded(limit int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -385,7 +388,7 @@ func (l *ledger) exceeded(limit int) string {
 	return ""
 }
 
-// mayHave reports whether a class may have one more connection.
+// mayHave reports whether a class may have one more connection to the database.
 func (l *ledger) mayHave(class Class, database string, limit int) bool {
 	l.add(class, database, 1)
 	defer l.add(class, database, -1)

@@ -23,7 +23,7 @@ func TestErrorsOfTheServerThatPassHaveAKind(t *testing.T) {
 		{pgconn.PgError{Code: "XX000", SeverityUnlocalized: "FATAL"}, fault.Unavailable},
 		{pgconn.PgError{Code: "XX000", SeverityUnlocalized: "PANIC"}, fault.Unavailable},
 		{pgconn.PgError{Code: "XX000", SeverityUnlocalized: "ERROR"}, fault.Internal},
-		{pgconn.PgError{Code: "25P02", SeverityUnlocalized: "ERROR"}, fault.Internal}, // a statement after a failed one
+		{pgconn.PgError{Code: "25P02", SeverityUnlocalized: "ERROR"}, fault.Internal}, // in_failed_sql_transaction, of a statement after a failed one
 		{pgconn.PgError{Code: "23505", SeverityUnlocalized: "ERROR"}, fault.Internal}, // unique_violation
 	} {
 		if got := fault.KindOf(Fault("work", &tt.err)); got != tt.want {

@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// UnspelledColumns returns the HeldColumns that are older than canonical ids and are not
-// rewritten to canonical ids.
+// UnspelledColumns returns those HeldColumns that are older than canonical ids, and that the
+// migration to canonical ids does not rewrite.
 func UnspelledColumns() (all []string) {
 	before := versionOf(migrations.FS, User, writtenIDs)
 	for _, h := range heldColumns {
@@ -19,5 +19,5 @@ func UnspelledColumns() (all []string) {
 	return all
 }
 
-// ReadUser is readUser, for tests.
+// ReadUser is the function readUser, exported for tests.
 var ReadUser = readUser

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// namesNoHeldActor lists the columns of users' databases that may contain ids or documents, but
+// namesNoHeldActor lists columns of users' databases that may contain ids or documents and still
 // do not make the user hold an actor. The keys are the reasons.
 var namesNoHeldActor = map[string][]string{
 	"no actor": {"actors.type", "actors.preferred_username", "actors.inbox", "actors.outbox", "actors.shared_inbox", "actors.public_key_pem",
@@ -46,8 +46,8 @@ var namesNoHeldActor = map[string][]string{
 	"records for the user's programs and the user":                  {"event_outbox.payload", "audit.params", "idempotency_keys.answer", "idempotency_keys.digest"},
 }
 
-// Each column that may contain an id or a document is in one of two lists: it makes the user hold
-// an actor, or it does not.
+// Every column that may contain an id or a document is in one of two lists: the columns that make
+// the user hold an actor, and the columns that do not.
 func TestEveryColumnIsKnownToHoldSomethingOfActorsOrNot(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -68,7 +68,7 @@ func TestEveryColumnIsKnownToHoldSomethingOfActorsOrNot(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	decided := map[string]int{"objects.raw": 1} // authors
+	decided := map[string]int{"objects.raw": 1} // authors in it make the user hold an actor; heldColumns does not list it
 	for _, list := range append(slices.Collect(maps.Values(namesNoHeldActor)), schema.HeldColumns()) {
 		for _, column := range list {
 			decided[column]++

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The pool remembers that a user's database cannot be used. A caller that gives up must not make
-// the pool believe that.
+// The pool stores that a user's database cannot be used. A caller that gives up while it waits
+// must not make the pool store that.
 func TestACallerThatGivesUpSaysNothingOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// night prunes a user's acquaintances, and expects so many to be removed.
+// night prunes a user's acquaintances at a time. It fails the test unless want of them are
+// removed.
 func night(t *testing.T, c *dbtest.Cluster, u vocab.Username, at time.Time, want int) {
 	t.Helper()
 	for _, dryRun := range []bool{true, false} {
@@ -23,7 +24,7 @@ func night(t *testing.T, c *dbtest.Cluster, u vocab.Username, at time.Time, want
 	}
 }
 
-// acquaint stores that a user is acquainted with these actors.
+// acquaint stores that a user is acquainted with the actors.
 func acquaint(t *testing.T, c *dbtest.Cluster, u vocab.Username, actors ...vocab.ID) {
 	t.Helper()
 	for _, a := range actors {
@@ -42,8 +43,8 @@ func isAcquainted(t *testing.T, c *dbtest.Cluster, u vocab.Username, a vocab.ID)
 	return slices.Contains(users, u)
 }
 
-// An acquaintance is removed when two nights in a row find no row of its actor, with nothing new
-// between them.
+// An acquaintance is removed when the user's database has no row of its actor on two nights in a
+// row, and the actor did nothing between the nights.
 func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
@@ -55,7 +56,7 @@ func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	}
 	acquaint(t, c, u, id("held"), id("idle"), id("called"), id("wrote"), id("ended"))
 	acquaint(t, c, other, id("idle"))
-	run(t, cfg.Name, `INSERT INTO acquaintances SELECT 'https://many.example/' || n, 'alice' FROM generate_series(1, 1000) n`) // more than a page
+	run(t, cfg.Name, `INSERT INTO acquaintances SELECT 'https://many.example/' || n, 'alice' FROM generate_series(1, 1000) n`) // more rows than a page has
 	writes(id("held"))
 	writes(id("ended"))
 	night(t, c, u, now, 0)
@@ -73,11 +74,11 @@ func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	if !isAcquainted(t, c, other, id("idle")) {
 		t.Error("another user's row is removed")
 	}
-	night(t, c, u, now.Add(48*time.Hour), 2) // called, which the call kept for another day, and ended
+	night(t, c, u, now.Add(48*time.Hour), 2) // "called", which the call kept for another day, and "ended"
 }
 
-// An activity that waits in the journal may come from any actor, so meanwhile no acquaintance is
-// removed.
+// While an activity waits in the journal, no acquaintance is removed, because any actor may have
+// sent the activity.
 func TestNoAcquaintanceGoesWhileSomethingWaits(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]string{
@@ -98,8 +99,8 @@ func TestNoAcquaintanceGoesWhileSomethingWaits(t *testing.T) {
 	}
 }
 
-// An activity may arrive while its actor's acquaintance is about to be removed. After both, the
-// acquaintance is there.
+// An activity may arrive while its actor's acquaintance is being removed. Afterwards the
+// acquaintance must be stored.
 func TestNoAcquaintanceGoesUnderAnArrival(t *testing.T) {
 	t.Parallel()
 	c := open(t, destroyed(t, dbtest.Config(t)))

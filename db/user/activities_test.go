@@ -87,7 +87,7 @@ func TestAnActivityComesBackAsItWasStored(t *testing.T) {
 		}
 		other := a
 		other.ID, other.Type = uuid.New(), "Delete"
-		return tx.Activities.Add(ctx, other) // left as it was
+		return tx.Activities.Add(ctx, other) // changes nothing, because the URI is stored
 	})
 	intransitive := user.Activity{ID: uuid.New(), URI: bob + "/travel", Direction: user.Outbound, Type: "Travel", Actor: bob, Published: now, Raw: []byte(`{"a": 1}`)}
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Activities.Add(ctx, intransitive) })
@@ -168,7 +168,7 @@ func TestPagesHoldEveryRowOnceWhateverIsAddedMeanwhile(t *testing.T) {
 	var want []uuid.UUID
 	add := func(n int, at time.Time) uuid.UUID {
 		a, o, f := note(bob, n, at)
-		f.ID = a.ID // one order for both lists
+		f.ID = a.ID // so that both lists have the same order
 		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 			if err := tx.Activities.Add(ctx, a); err != nil {
 				return err
@@ -180,7 +180,7 @@ func TestPagesHoldEveryRowOnceWhateverIsAddedMeanwhile(t *testing.T) {
 		})
 		return a.ID
 	}
-	for n := range 25 { // five moments, five rows each
+	for n := range 25 { // five rows at each of five times
 		want = append(want, add(n, now.Add(time.Duration(n/5)*time.Microsecond)))
 	}
 	slices.Reverse(want)

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// heard collects the commits that a subscriber is told of.
+// heard collects the commits that a subscriber gets.
 type heard struct {
 	mu  sync.Mutex
 	all []user.Commit
@@ -38,8 +38,8 @@ func (h *heard) commits() []user.Commit {
 
 func addEvent(ctx context.Context, tx *user.Tx) error { return tx.Events.Add(ctx, event(1)) }
 
-// Subscribers are called in their order, once, before Write returns. By then the commit can be
-// read, and Write holds no connection that a subscriber could wait for.
+// Each subscriber is called once, in the order of the subscriptions, before Write returns. By then
+// the commit can be read, and Write holds no connection that a subscriber could wait for.
 func TestSubscribersAreToldInOrderBetweenTheCommitAndTheWriter(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -61,7 +61,7 @@ func TestSubscribersAreToldInOrderBetweenTheCommitAndTheWriter(t *testing.T) {
 	}
 	c.Subscribe(tell("first"), tell("second"))
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := c.As(pool.Owner).Write(ctx, u, addEvent); err != nil { // Subscribe holds for every view of the cluster
+	if err := c.As(pool.Owner).Write(ctx, u, addEvent); err != nil { // a view by As shares the subscribers
 		t.Fatal(err)
 	}
 	cancel()
@@ -119,8 +119,8 @@ func TestATransactionThatRunsAgainIsToldOnce(t *testing.T) {
 	}
 }
 
-// If the connection is lost during the commit, the writer does not know whether the commit took
-// place. Subscribers are told that anything may have changed.
+// If the connection is lost during the commit, the writer does not know whether the database
+// committed. Subscribers are told that anything may have changed.
 func TestWhenTheOutcomeIsUnknownSubscribersAreToldSo(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -160,8 +160,8 @@ func TestASubscriberCannotFailOrHoldUpAWrite(t *testing.T) {
 	<-stuck
 }
 
-// Every commit of concurrent writers, of one user or of several, is told once, with the event
-// numbers that the database assigned.
+// Several writers commit concurrently, for one user or for several. Subscribers get each commit
+// once, with the event numbers that the database assigned.
 func TestEveryCommitOfConcurrentWritersIsToldOnce(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -224,8 +224,8 @@ func TestEveryCommitOfConcurrentWritersIsToldOnce(t *testing.T) {
 	}
 }
 
-// A commit says exactly which pages and objects readers may now see changed. Frequent work never
-// says "everything".
+// A commit lists exactly the pages and objects that readers may now see changed. Frequent work
+// never reports that everything may have changed.
 func TestACommitSaysWhatItTouched(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// For every audience in the truth table, the SQL form gives the same result as engine/audience.
+// For every case of the truth table, the SQL predicates give the same result as engine/audience.
 func TestAudienceInSQL(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -43,7 +43,8 @@ func TestAudienceInSQL(t *testing.T) {
 	}
 }
 
-// The predicates that have no column in the truth table follow from the addressing of each case.
+// The truth table has no column for these predicates. Their results follow from the addressing of
+// each case.
 func TestFurtherAudiencesInSQL(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// Audit records are listed newest first; of those with one time, the last written comes first.
+// Audit records are listed newest first. Of records with the same time, the last written comes
+// first.
 func TestTheAuditIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

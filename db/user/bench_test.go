@@ -9,12 +9,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The shared test server does not wait for the disk; LIGHTWEB_TEST_POSTGRES names one that does.
+// The shared test server does not wait for the disk. To measure with a disk, name another server
+// in LIGHTWEB_TEST_POSTGRES.
 
 func BenchmarkWriteOneActivity(b *testing.B)        { benchmarkWrite(b, 1) }
 func BenchmarkWriteAHundredActivities(b *testing.B) { benchmarkWrite(b, 100) }
 
-// benchmarkWrite stores new notes in transactions of so many notes, as the inbound pipeline does.
+// benchmarkWrite stores new notes, batch of them in each transaction, as the inbound pipeline
+// does.
 func benchmarkWrite(b *testing.B, batch int) {
 	c, u := alice(b)
 	n := 0
@@ -44,8 +46,8 @@ func benchmarkWrite(b *testing.B, batch int) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "activities/s")
 }
 
-// BenchmarkClaimFromABacklog claims deliveries to a host that was away for long. All of them are
-// due at once.
+// BenchmarkClaimFromABacklog claims deliveries to a host that did not answer for a long time. All
+// of these deliveries are due at once.
 func BenchmarkClaimFromABacklog(b *testing.B) {
 	const owed, batch = 10_000, 200
 	c, u := alice(b)

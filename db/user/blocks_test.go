@@ -68,8 +68,8 @@ func TestABlockWaitsForNoBackup(t *testing.T) {
 	}
 }
 
-// A follow that is applied while its actor is being blocked is ended by the block, or sees the
-// block and is refused.
+// A follow is applied while its actor is being blocked. Either the block ends the follow, or the
+// follow is refused because of the block.
 func TestNothingSlipsInBesideABlock(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -99,7 +99,7 @@ func TestNothingSlipsInBesideABlock(t *testing.T) {
 			t.Errorf("blocked = %v, %v; want nobody yet", blocked, err)
 		}
 		close(asked)
-		if err := user.AwaitLock(ctx, tx, `SELECT 1`); err != nil { // the block waits for this transaction
+		if err := user.AwaitLock(ctx, tx, `SELECT 1`); err != nil { // until the block waits for this transaction
 			return err
 		}
 		return tx.Relationships.Set(ctx, user.Relationship{Actor: carol, Type: user.Follower, Status: user.Accepted, Activity: carol + "/follows/1"}, time.Now())

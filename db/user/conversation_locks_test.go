@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// A pair's conversation is changed by its log, when it is upgraded, and by activities in the
-// inbox. Both lock the row of the conversation before that of the log, so that they cannot
-// deadlock.
+// Two kinds of work change the conversation of a pair: its log, when the conversation is upgraded,
+// and activities in the inbox. Both lock the row of the conversation before the row of the log, so
+// that they cannot deadlock.
 func TestALogIsLockedAfterItsConversation(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -65,8 +65,9 @@ func TestALogIsLockedAfterItsConversation(t *testing.T) {
 	}
 }
 
-// Closing a member's copy and saving a message of the next MLS group lock in the same order, so
-// neither runs twice.
+// One transaction closes a member's copy of a conversation, and another saves a message of the
+// next MLS group. Both lock the rows in the same order. So neither is run again because of a
+// deadlock.
 func TestACopyIsLockedAfterItsConversation(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -19,8 +19,8 @@ const (
 	pairPartner = vocab.ID("https://there.example/users/bob")
 )
 
-// letter stores a Note to these actors with its Create, as the engine does when a Note arrives or
-// is sent.
+// letter stores a Note to the actors in the parameter to, with its Create. It stores them as the
+// engine does when a Note arrives or is sent.
 func letter(t *testing.T, c *dbtest.Cluster, u vocab.Username, name string, author vocab.ID, at time.Time, to ...vocab.ID) vocab.ID {
 	t.Helper()
 	id := author + "/" + vocab.ID(name)
@@ -43,7 +43,7 @@ func letter(t *testing.T, c *dbtest.Cluster, u vocab.Username, name string, auth
 	return id
 }
 
-// A Note that its author deleted does not count as unread. Its entry in the timeline stays,
+// A Note that its author deleted is not counted as unread. Its entry in the timeline stays,
 // without the Note.
 func TestADeletedNoteIsNeitherUnreadNorShown(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func TestADeletedNoteIsNeitherUnreadNorShown(t *testing.T) {
 	})
 }
 
-// A new conversation of two begins with the earlier Notes between these two alone. Later Notes
-// follow them.
+// A new conversation of two begins with the earlier Notes that were between these two actors
+// alone. Later Notes follow.
 func TestAPairBeginsWithItsEarlierNotes(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -113,7 +113,7 @@ func TestAPairBeginsWithItsEarlierNotes(t *testing.T) {
 		})
 	}
 	add(third, false, true, at(4))
-	add(third, false, false, at(4)) // again
+	add(third, false, false, at(4)) // the same Note again
 	fourth := letter(t, c, u, "fourth", pairUser, at(5), pairPartner)
 	add(fourth, true, false, at(5))
 	var shown []vocab.ID

@@ -17,7 +17,7 @@ import (
 
 const lease = time.Minute
 
-// job returns a job about an object; the object may be empty.
+// job returns a job about an object. An empty object means that the job is about none.
 func job(kind string, object vocab.ID) user.Job {
 	id := uuid.Must(uuid.NewV7())
 	return user.Job{ID: id, Activity: vocab.ID("https://here.example/activities/" + id.String()), Object: object, Type: kind, Body: []byte(`{"type":"` + kind + `"}`)}
@@ -56,7 +56,7 @@ func counts(t testing.TB, c *dbtest.Cluster, u vocab.Username, j user.Job) (n us
 	return n
 }
 
-// next returns what Deliveries.NextAfter says.
+// next returns how long after now Deliveries.NextAfter expects the next due delivery, or "never".
 func next(t testing.TB, c *dbtest.Cluster, u vocab.Username, at time.Time) any {
 	t.Helper()
 	var later *time.Time
@@ -129,9 +129,9 @@ func TestADeliveryCarriesItsJob(t *testing.T) {
 	j := job("Create", post)
 	shared := user.Inbox{URL: "https://peer.example/inbox", Host: "peer.example", Targets: []vocab.ID{bob, "https://peer.example/users/dora"}}
 	local := user.Inbox{URL: "https://here.example/users/eve/inbox"}
-	enqueue(t, c, u, j, now, shared, local, shared) // each inbox gets the activity once
+	enqueue(t, c, u, j, now, shared, local, shared) // an inbox that is named twice gets the activity once
 	enqueue(t, c, u, job("Create", "https://here.example/alone"), now)
-	like := job("Like", "https://here.example/likes/1") // a reaction has no object of its own, so its own id orders it
+	like := job("Like", "https://here.example/likes/1") // a Like has no object of its own, so its own id orders it
 	enqueue(t, c, u, like, now.Add(time.Hour), local)
 	rows := claim(t, c, u, "me", now, 10)
 	if len(rows) != 2 {
@@ -175,7 +175,7 @@ func TestALeaseIsHeldUntilItEnds(t *testing.T) {
 		t.Fatal("a row whose lease has ended was not claimed")
 	}
 	delivered := user.Outcome{Delivery: rows[0].ID, Status: user.DeliveryDelivered, Spent: true, HTTPStatus: 202}
-	finish(t, c, u, "one", delivered) // the lease is another owner's by now, so nothing happens
+	finish(t, c, u, "one", delivered) // "two" has the lease now, so this changes nothing
 	claimed := counts(t, c, u, user.Job{ID: rows[0].Job})
 	finish(t, c, u, "two", delivered)
 	finish(t, c, u, "two", user.Outcome{Delivery: rows[0].ID, Status: user.DeliveryFailed})
@@ -223,7 +223,7 @@ func TestADeleteNeverOvertakesItsCreate(t *testing.T) {
 	create, remove := job("Create", post), job("Delete", post)
 	enqueue(t, c, u, create, now, inboxOn("peer.example", 1), inboxOn("other.example", 1))
 	enqueue(t, c, u, remove, now, inboxOn("peer.example", 1), inboxOn("other.example", 1))
-	enqueue(t, c, u, job("Like", ""), now, inboxOn("peer.example", 1)) // about nothing: waits for nothing
+	enqueue(t, c, u, job("Like", ""), now, inboxOn("peer.example", 1)) // a job about no object waits for no other job
 	enqueue(t, c, u, job("Like", ""), now, inboxOn("peer.example", 1))
 	rows := claim(t, c, u, "me", now, 10)
 	if kinds := kindsOf(rows); !slices.Equal(kinds, []string{"Create", "Create", "Like", "Like"}) {
@@ -246,7 +246,7 @@ func TestADeleteNeverOvertakesItsCreate(t *testing.T) {
 	}
 	finish(t, c, u, "me", user.Outcome{Delivery: rows[0].ID, Status: user.DeliveryFailed})
 	for _, r := range claim(t, c, u, "me", now.Add(2*time.Hour), 10) {
-		finish(t, c, u, "me", user.Outcome{Delivery: r.ID, Status: user.DeliveryFailed}) // they failed, so the Delete does not wait for them
+		finish(t, c, u, "me", user.Outcome{Delivery: r.ID, Status: user.DeliveryFailed}) // the Delete does not wait for deliveries that failed
 	}
 	if rows := claim(t, c, u, "me", now.Add(2*time.Hour), 10); len(rows) != 1 || rows[0].Type != "Delete" || rows[0].Host != "peer.example" {
 		t.Errorf("claimed %+v, want the last Delete", rows)
@@ -285,7 +285,7 @@ func TestReleasedDeliveriesAreDueAtOnce(t *testing.T) {
 			claim(t, c, u, "one", now, 2)
 			claim(t, c, u, "two", now, 1)
 			done := claim(t, c, u, "one", now, 1)
-			finish(t, c, u, "one", user.Outcome{Delivery: done[0].ID, Status: user.DeliveryPending, NextAt: now.Add(time.Hour)}) // not leased any more
+			finish(t, c, u, "one", user.Outcome{Delivery: done[0].ID, Status: user.DeliveryPending, NextAt: now.Add(time.Hour)}) // ends the lease of this delivery
 			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 				return tx.Deliveries.Release(ctx, tt.owner, now.Add(time.Second))
 			})
@@ -373,8 +373,8 @@ func TestADomainIsLeftOutWithAllItsHosts(t *testing.T) {
 	})
 }
 
-// leased stores a job and leases deliveries for "me" at once. It returns the hosts of the leased
-// deliveries.
+// leased stores a job and at once leases its deliveries for "me". It returns the hosts of the
+// leased deliveries.
 func leased(t *testing.T, c *dbtest.Cluster, u vocab.Username, j user.Job, l user.DeliveryLeases, inboxes ...user.Inbox) (hosts []string) {
 	t.Helper()
 	commit := committed(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -401,8 +401,8 @@ func TestWhatIsStoredCanBeLeasedAtOnce(t *testing.T) {
 	if rows := claim(t, c, u, "other", now, 10); len(rows) != 2 {
 		t.Errorf("somebody else claims %d, want the two others", len(rows))
 	}
-	// A delivery about the same object waits on the hosts of the Create, and starts at once
-	// on other hosts.
+	// The Update is about the same object as the Create. It waits on the hosts of the Create,
+	// and starts at once on other hosts.
 	update := job("Update", "https://here.example/1")
 	if got := leased(t, c, u, update, user.DeliveryLeases{Most: 9}, inboxOn("b.example", 7), inboxOn("d.example", 1)); !slices.Equal(got, []string{"d.example"}) {
 		t.Errorf("leased for %v, want for the host that nothing else is owed to", got)
@@ -420,7 +420,7 @@ func TestTheSameFanOutHappensOnce(t *testing.T) {
 	again.ID = uuid.New()
 	enqueue(t, c, u, first, now, inboxOn("a.example", 1), inboxOn("b.example", 2))
 	enqueue(t, c, u, again, now, inboxOn("b.example", 2), inboxOn("a.example", 1))
-	enqueue(t, c, u, again, now, inboxOn("c.example", 3)) // to others it is another
+	enqueue(t, c, u, again, now, inboxOn("c.example", 3)) // with other inboxes it is another fan-out
 	if n := counts(t, c, u, first).Total; n != 2 {
 		t.Errorf("%d deliveries of the first, want 2", n)
 	}
@@ -442,8 +442,8 @@ func TestWhatIsSkippedAtOnceIsShown(t *testing.T) {
 	}
 }
 
-// A dead inbox delays the deliveries to itself. Deliveries to other inboxes of the host wait only
-// until it was tried once.
+// A dead inbox delays the later deliveries to the same inbox. Deliveries to other inboxes of the
+// host wait only until the dead inbox was tried once.
 func TestTheOrderHoldsPerObjectAndHostAsLongAsThatHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -470,7 +470,7 @@ func TestAnOutcomeSaysEverything(t *testing.T) {
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		finished, err = tx.Deliveries.Finish(ctx, "me", []user.Outcome{
 			{Delivery: rows[0].ID, Status: user.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503, Answer: []byte("busy"), RetryAfter: time.Minute, Location: "https://a.example/else", Error: "busy\x00"},
-			{Delivery: rows[1].ID, Status: user.DeliveryPending, NextAt: now, Inbox: inboxOn("b.example", 1).URL}, // another delivery of the job goes to this inbox
+			{Delivery: rows[1].ID, Status: user.DeliveryPending, NextAt: now, Inbox: inboxOn("b.example", 1).URL}, // moves to an inbox that another delivery of the job goes to
 			{Delivery: rows[2].ID, Status: user.DeliveryDelivered, Spent: true, HTTPStatus: 201, Headers: "Server: b\n", Answer: []byte("thanks"), RemoteID: "https://b.example/inbox/7", BytesOut: 5, BytesIn: 2, Latency: 3 * time.Millisecond},
 			{Delivery: 4711, Status: user.DeliveryDelivered},
 		}, now.Add(time.Second))
@@ -617,8 +617,8 @@ func TestWhatWaitsForAHostThatIsBackIsDueAtOnce(t *testing.T) {
 	}
 }
 
-// If many deliveries wait for a host that is not tried now, they are put off, so that claims do
-// not read past them.
+// A host is not tried at present, and many deliveries to it wait. These deliveries are put off, so
+// that claims do not have to read past them.
 func TestMuchThatWaitsForAHostIsPutOff(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

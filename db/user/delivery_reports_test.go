@@ -31,7 +31,7 @@ func jobReport(t testing.TB, c *dbtest.Cluster, u vocab.Username, j user.Job, at
 	return r
 }
 
-// jobsOf returns the ids of a page of jobs.
+// jobsOf returns the ids of the jobs on a page of Jobs.List.
 func jobsOf(t testing.TB, c *dbtest.Cluster, u vocab.Username, f user.DeliveryFilter, status string, after *user.Place, n int) (ids []uuid.UUID) {
 	t.Helper()
 	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -54,7 +54,7 @@ func rowsOf(t testing.TB, c *dbtest.Cluster, u vocab.Username, j user.Job) (rows
 	return rows
 }
 
-// end gives a claimed delivery an outcome.
+// end finishes a claimed delivery with a status.
 func end(t testing.TB, c *dbtest.Cluster, u vocab.Username, d user.Delivery, status string) {
 	t.Helper()
 	finish(t, c, u, "me", user.Outcome{Delivery: d.ID, Status: status, NextAt: now.Add(time.Hour), Spent: true, Error: "because it is " + status})
@@ -73,7 +73,7 @@ func TestAJobSaysWhatItAmountsTo(t *testing.T) {
 		{[]string{"delivered", "failed"}, user.JobPartial},
 		{[]string{"delivered", "skipped"}, user.DeliveryDelivered},
 		{[]string{"failed", "skipped"}, user.JobError},
-		{[]string{"delivered", ""}, user.DeliveryDelivering}, // which is under way
+		{[]string{"delivered", ""}, user.DeliveryDelivering}, // the second delivery is under way
 	} {
 		j := job("Create", "")
 		enqueue(t, c, u, j, now, inboxOn("p.example", 0), inboxOn("q.example", 1))
@@ -97,7 +97,7 @@ func TestAJobSaysWhatItAmountsTo(t *testing.T) {
 		if r := jobReport(t, c, u, j, now); r.Status != tt.want || r.JobCounts != want || r.Activity != j.Activity || r.Type != "Create" {
 			t.Errorf("%q make %+v, want %s with %+v", tt.ends, r, tt.want, want)
 		}
-		for _, d := range claim(t, c, u, "me", now.Add(lease), 10) { // so that the next job's deliveries are not behind these
+		for _, d := range claim(t, c, u, "me", now.Add(lease), 10) { // so that these do not come before the next job's deliveries
 			end(t, c, u, d, user.DeliverySkipped)
 		}
 	}
@@ -113,7 +113,7 @@ func TestJobsAreFoundByWhatTheyAreAbout(t *testing.T) {
 		enqueue(t, c, u, j, now.Add(time.Duration(n)*time.Hour), inboxOn(fmt.Sprintf("%d.example", n), n))
 	}
 	for _, d := range claim(t, c, u, "me", now.Add(time.Minute), 10) {
-		end(t, c, u, d, user.DeliveryDelivered) // of the first
+		end(t, c, u, d, user.DeliveryDelivered) // the first job's delivery
 	}
 	ids := func(of ...int) (ids []uuid.UUID) {
 		for _, n := range of {
@@ -147,7 +147,7 @@ func TestJobsAreFoundByWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
-// park parks the deliveries to a host, as the dispatcher does once the host is inactive.
+// park parks the deliveries to a host, as the dispatcher does when the host becomes inactive.
 func park(t *testing.T, c *dbtest.Cluster, u vocab.Username, host string) {
 	t.Helper()
 	if n := number(t, databaseOf(t, c, u), `WITH p AS (UPDATE deliveries SET status = 'parked' WHERE status = 'pending' AND lease_owner IS NULL AND host = '`+host+`' RETURNING 1) SELECT count(*) FROM p`); n == 0 {
@@ -195,7 +195,7 @@ func TestADeliveryIsReportedWithEverything(t *testing.T) {
 	})
 }
 
-// retention returns the retention of deliveries of an instance at a time.
+// retention returns the rules by which an instance forgets deliveries, as of a time.
 func retention(at time.Time) user.DeliveryRetention {
 	const day = 24 * time.Hour
 	return user.DeliveryRetention{Now: at, Delivered: 7 * day, Jobs: 90 * day, Parked: 8 * day, Lasting: 30 * day, Types: []string{"Delete", "Move", "Undo"},
@@ -213,8 +213,8 @@ func forget(t testing.TB, c *dbtest.Cluster, u vocab.Username, days int, dry boo
 	return did
 }
 
-// The engine knows where it forwarded another actor's note to, until an activity takes the note
-// back or the job is forgotten.
+// The engine knows to which inboxes it forwarded another actor's note. It forgets them when an
+// activity takes the note back, or when the job is forgotten.
 func TestWhereAThingWasForwardedToIsKnownAsLongAsItsJob(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -225,7 +225,7 @@ func TestWhereAThingWasForwardedToIsKnownAsLongAsItsJob(t *testing.T) {
 		j.Forwarded = true
 		enqueue(t, c, u, j, now, inboxOn("q.example", n))
 	}
-	for range 2 { // the Update waits for the Create
+	for range 2 { // the Update waits for the Create, and is claimed in the second round
 		for _, d := range claim(t, c, u, "me", now, 10) {
 			end(t, c, u, d, user.DeliveryDelivered)
 		}
@@ -318,7 +318,7 @@ func TestWhatIsParkedForTooLongIsGivenUp(t *testing.T) {
 	c, u := alice(t)
 	enqueue(t, c, u, job("Create", ""), now, inboxOn("p.example", 0))
 	enqueue(t, c, u, job("Delete", ""), now, inboxOn("p.example", 0))
-	enqueue(t, c, u, job("Create", ""), now, inboxOn("q.example", 0)) // which waits only
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("q.example", 0)) // this delivery waits, and is not parked
 	park(t, c, u, "p.example")
 	for _, tt := range []struct{ days, want int }{{7, 0}, {9, 1}, {29, 0}, {31, 1}} {
 		for _, dry := range []bool{true, false} {
@@ -374,7 +374,7 @@ func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
 		end(t, c, u, rows[n], status)
 	}
 	park(t, c, u, "parked.example")
-	claim(t, c, u, "other", now.Add(lease), 1) // the lease of "me" ended without an outcome
+	claim(t, c, u, "other", now.Add(lease), 1) // the lease of "me" has ended without an outcome
 	at := now.Add(lease)
 	all := choice(user.DeliveryPending, user.DeliveryParked, user.DeliveryFailed)
 	all.Except = []string{"blocked.example"}
@@ -407,7 +407,7 @@ func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
 	}
 }
 
-// A failed Create is not sent again once the post was deleted.
+// A failed Create is not sent again after the post was deleted.
 func TestWhatWasTakenBackIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -65,7 +65,7 @@ func TestWhoFollowsEventsMissesNone(t *testing.T) {
 					if err := tx.Events.Add(ctx, event(n)); err != nil {
 						return err
 					}
-					_, err := tx.Activities.Find(ctx, bob) // takes a moment before it commits
+					_, err := tx.Activities.Find(ctx, bob) // so that the transaction takes a moment before it commits
 					return err
 				})
 			}
@@ -92,7 +92,7 @@ func trim(t *testing.T, c *dbtest.Cluster, u vocab.Username, emitted int64, l us
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Events.Trim(ctx, emitted, l) })
 }
 
-// addEvents adds events with these numbers.
+// addEvents adds events. The SQL in the parameter numbers selects their numbers.
 func addEvents(t *testing.T, database, numbers string) {
 	t.Helper()
 	run(t, database, `INSERT INTO event_outbox (seq, type, source, payload, created_at) OVERRIDING SYSTEM VALUE SELECT n, 'x', 'x', '{}', now() FROM (`+numbers+`) AS b (n)`)
@@ -102,7 +102,7 @@ func TestTheOldestEventsAreDroppedOnceTheyAreEmitted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name        string
-		there       string // their numbers
+		there       string // a query for the numbers of the stored events
 		emitted     int64
 		left, first int64
 	}{
@@ -129,8 +129,8 @@ func TestTheOldestEventsAreDroppedOnceTheyAreEmitted(t *testing.T) {
 	}
 }
 
-// The count of events skips the events that were counted before, and stays right over gaps in the
-// numbers.
+// Trimming counts only the events that it has not counted before. The count stays right even if
+// numbers are missing.
 func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -148,8 +148,8 @@ func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 	}
 }
 
-// Events beyond the limit of waiting ones are dropped. One event in their place says how many are
-// missing; its count grows as more are dropped.
+// At most a number of events may wait to be emitted. Events above that number are dropped. One
+// event in their place says how many are missing, and its count rises when more are dropped.
 func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -165,7 +165,7 @@ func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
 		return e, all
 	}
 	addEvents(t, database, `SELECT generate_series(1, 150)`)
-	trim(t, c, u, 20, limits) // 1 to 20 are emitted, and go as usual; 30 of the others exceed the limit
+	trim(t, c, u, 20, limits) // events 1 to 20 are emitted and dropped; 30 of the other events are too many
 	e, all := first()
 	if all != 100 || e.Seq != 51 || e.Type != "stream.gap" || !strings.Contains(string(e.Payload), `"missing": 31`) {
 		t.Errorf("%d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
@@ -268,7 +268,7 @@ func TestWithheldEventsAreCountedInOne(t *testing.T) {
 	}
 	withhold(now, 1)
 	withhold(now.Add(time.Minute), 30)
-	withhold(now.Add(2*time.Hour), 2) // the count of the hour before is still open
+	withhold(now.Add(2*time.Hour), 2) // the count that began two hours before is still open
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		return tx.Events.CloseWithheld(ctx, now.Add(2*time.Hour))
 	})
@@ -311,7 +311,7 @@ func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {
 			t.Errorf("the answer just added = %v, %v", a, err)
 		}
 		close(inside)
-		return user.AwaitLock(ctx, tx, `SELECT 1`) // the second waits for this transaction
+		return user.AwaitLock(ctx, tx, `SELECT 1`) // until the second use waits for this transaction
 	})
 	all.Wait()
 	if err := <-second; !user.TakenKey(err) {

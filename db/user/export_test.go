@@ -14,7 +14,8 @@ func Exec(ctx context.Context, t *Tx, query string) error {
 	return err
 }
 
-// AwaitLock runs a statement once another session of the database waits for a lock.
+// AwaitLock waits until another session of the database waits for a lock. It then runs a
+// statement.
 func AwaitLock(ctx context.Context, t *Tx, query string) error {
 	for waiting := false; !waiting; {
 		if err := Exec(ctx, t, `SELECT pg_stat_clear_snapshot()`); err != nil {
@@ -49,16 +50,17 @@ func CountAnswers(ctx context.Context, t *Tx) (n int, err error) {
 	return n, err
 }
 
-// Unsent counts the activities that wait to be sent.
+// Unsent counts the activities that t has not yet sent to the database.
 func Unsent(t *Tx) int { return len(t.unsent.activities) }
 
-// KeptOfFollower is the number of activities that pruning keeps of a follower who is no contact.
+// KeptOfFollower is the number of activities of a follower that pruning keeps, if the follower is
+// no contact.
 const KeptOfFollower = keptOfFollower
 
-// ArrivedBy returns an id above those of all rows that arrived before t.
+// ArrivedBy is the function arrivedBy, exported for tests.
 var ArrivedBy = arrivedBy
 
-// The SQL form of audiences, over a document in raw.
+// These are the SQL predicates of audiences. Each refers to the document as raw.
 var (
 	AddressesPublic = addressesPublic
 	Private         = privateIn("raw", "raw ->> 'attributedTo'", "@to::text")
@@ -81,12 +83,12 @@ func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any
 	return is, err
 }
 
-// WriteTold is Write, but returns the Commit instead of passing it to subscribers.
+// WriteTold does the same as Write, and returns the Commit instead of passing it to subscribers.
 func (d *Databases) WriteTold(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
 	return d.write(ctx, u, work)
 }
 
-// SubscriberTime is how long a writer waits for one subscriber.
+// SubscriberTime is the longest time that a writer waits for one subscriber.
 const SubscriberTime = subscriberTime
 
 // NamedArgs are the arguments of a statement by name.

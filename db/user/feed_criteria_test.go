@@ -15,7 +15,7 @@ import (
 )
 
 // selected reads a feed by a criterion to its end, in pages of n entries. It returns the
-// activities found, and the number of pages.
+// activities that it found, and the number of pages.
 func selected(t *testing.T, c *dbtest.Cluster, u vocab.Username, n int, read func(context.Context, *user.Tx, *user.Place, int) ([]user.FeedItem, *user.Place, error)) (all []vocab.ID, pages int) {
 	t.Helper()
 	for after, more := (*user.Place)(nil), true; more; pages++ {
@@ -37,14 +37,14 @@ func selected(t *testing.T, c *dbtest.Cluster, u vocab.Username, n int, read fun
 	return all, pages
 }
 
-// A feed by a criterion returns only matching entries, in order. A page scans a fixed number of
-// entries at most, even if none matches.
+// A feed by a criterion returns only matching entries, in order. One page scans only a limited
+// number of entries, even if none of them matches.
 func TestAFeedByACriterionLooksAtSoManyEntries(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	var want []vocab.ID
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		for n, at := range []time.Duration{-time.Hour, time.Hour, 0} { // one post before bob's 4,400, one after, and one among them
+		for n, at := range []time.Duration{-time.Hour, time.Hour, 0} { // one post is before bob's 4,400, one after them, one among them
 			a, _, _ := note(carol, n, now)
 			if err := addNote(ctx, tx, carol, n, now.Add(at)); err != nil {
 				return err
@@ -60,7 +60,7 @@ func TestAFeedByACriterionLooksAtSoManyEntries(t *testing.T) {
 	byCarol := func(ctx context.Context, tx *user.Tx, after *user.Place, n int) ([]user.FeedItem, *user.Place, error) {
 		return tx.Feed.ListOfActors(ctx, []vocab.ID{"https://x.example/", carol}, after, n)
 	}
-	for n, pages := range map[int]int{5: 3, 1: 6} { // of 4,403 entries; a page with n matches ends early, even at the last entry
+	for n, pages := range map[int]int{5: 3, 1: 6} { // the feed has 4,403 entries; a page ends early once it has n matches
 		got, took := selected(t, c, u, n, byCarol)
 		if d := cmp.Diff(want, got); d != "" || took != pages {
 			t.Errorf("%d at once, %d pages, want %d (-want +got):\n%s", n, took, pages, d)
@@ -78,8 +78,8 @@ func TestAFeedByACriterionLooksAtSoManyEntries(t *testing.T) {
 	}
 }
 
-// A post has the tags in its hashtags, free tags and metadata, in upper or lower case. A boost
-// has the tags of the boosted post.
+// A post has the tags in its hashtags, in its free tags and in its metadata. Upper and lower case
+// do not matter. A boost has the tags of the boosted post.
 func TestAFeedOfATagHasThePostsWithIt(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

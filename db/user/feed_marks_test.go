@@ -61,7 +61,7 @@ func TestUnreadEntriesAreCounted(t *testing.T) {
 		t.Helper()
 		var mark *user.Mark
 		if place != nil {
-			mark = &user.Mark{Place: *place, Moment: time.Now().Add(time.Hour)} // nothing arrives after it
+			mark = &user.Mark{Place: *place, Moment: time.Now().Add(time.Hour)} // later than all arrivals of this test
 		}
 		read(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) {
 			for n, feed := range []user.Pages{user.MainFeed, user.NotificationsFeed, user.RequestsFeed} {
@@ -84,7 +84,7 @@ func TestUnreadEntriesAreCounted(t *testing.T) {
 				return err
 			}
 		}
-		if err := addNote(ctx, tx, me, 9, now.Add(time.Hour)); err != nil { // the user's own
+		if err := addNote(ctx, tx, me, 9, now.Add(time.Hour)); err != nil { // a post of the user's own
 			return err
 		}
 		a, _, _ := note(carol, 1, now.Add(time.Minute))

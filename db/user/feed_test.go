@@ -25,7 +25,7 @@ func TestAFeedItemBringsItsActivityAndObject(t *testing.T) {
 		}
 		again := f
 		again.ID = uuid.New()
-		if err := tx.Feed.Add(ctx, again); err != nil { // it has its place
+		if err := tx.Feed.Add(ctx, again); err != nil { // changes nothing, because the feed has the activity
 			return err
 		}
 		if err := tx.Activities.Add(ctx, user.Activity{ID: uuid.New(), URI: lone.Activity, Direction: user.Inbound, Type: "Announce", Actor: bob, Object: "https://a.example/unknown", Published: now, Raw: []byte(`{}`)}); err != nil {
@@ -45,7 +45,7 @@ func TestAFeedItemBringsItsActivityAndObject(t *testing.T) {
 		if err := json.Unmarshal(a.Raw, &whole); err != nil {
 			return err
 		}
-		delete(whole, "object") // the object is stored on its own, and returned beside the activity
+		delete(whole, "object") // the object is stored in its own row, and returned in Object
 		sameJSON(t, items[0].Raw, mustJSON(whole))
 		sameJSON(t, items[0].Object, o.Raw)
 		if items[1].FeedEntry != lone || items[1].Object != nil {
@@ -70,7 +70,7 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 	for n, tt := range []struct {
 		name   string
 		about  vocab.ID
-		a      string // type and direction
+		a      string // type of the activity, and its direction
 		fields string
 		object string
 		want   bool
@@ -159,8 +159,8 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 	})
 }
 
-// A quote of the user's post brings a QuoteRequest and a Create. Only the first of the two is a
-// notification.
+// A quote of the user's post brings two activities: a QuoteRequest and a Create. Only the first of
+// them to arrive is a notification.
 func TestAQuoteIsOneNotification(t *testing.T) {
 	t.Parallel()
 	const me vocab.ID = "https://here.example/users/alice"
@@ -185,7 +185,7 @@ func TestAQuoteIsOneNotification(t *testing.T) {
 	}
 }
 
-// Notifications about an object end when the object is deleted, by its author or by the user.
+// Notifications about an object end when its author or the user deletes the object.
 func TestNotificationsAboutADeletedObjectEnd(t *testing.T) {
 	t.Parallel()
 	const me vocab.ID = "https://here.example/users/alice"

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A friendship, a close friendship and a follow of one actor are independent, and no collection
-// lists friendships.
+// A friendship with an actor, a close friendship with it and a follow of it do not depend on each
+// other. No collection lists friendships.
 func TestFriendshipsStandBesideEachOther(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -68,7 +68,7 @@ func TestFriendshipsStandBesideEachOther(t *testing.T) {
 	})
 }
 
-// An actor that offers friendship is no contact before the user accepts, and the offer lapses
+// An actor that offers friendship becomes a contact only when the user accepts. An offer lapses
 // after a month.
 func TestAnOfferWaitsForAMonthAndMakesNoContact(t *testing.T) {
 	t.Parallel()

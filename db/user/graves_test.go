@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkBuryAnActor removes the 10,000 notes of an actor, as the Delete of a followed actor
-// does for each follower.
+// BenchmarkBuryAnActor removes the 10,000 notes of an actor. The engine does this for each
+// follower of an actor that sends a Delete of itself.
 func BenchmarkBuryAnActor(b *testing.B) {
 	const notes = 10_000
 	c, u := alice(b)

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A member moves while one of its groups is deleted: the move succeeds, and the deleted group
-// stays deleted.
+// A member moves while one of its groups is being deleted. The move succeeds, and the deleted
+// group stays deleted.
 func TestAMemberMovesWhileItsGroupIsDeleted(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -42,7 +42,7 @@ func TestAMemberMovesWhileItsGroupIsDeleted(t *testing.T) {
 			t.Errorf("the group is %+v, %v", g, err)
 		}
 		close(deleted)
-		return user.AwaitLock(ctx, tx, `SELECT 1`) // the move waits for this transaction
+		return user.AwaitLock(ctx, tx, `SELECT 1`) // until the move waits for this transaction
 	})
 	if err := <-moving; err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAMemberIsAddedOnce(t *testing.T) {
 	const carol, first = vocab.ID("https://peer.example/carol"), vocab.ID("https://us.example/activities/1")
 	g := user.Group{ID: uuid.New(), Name: "friends", URI: "https://us.example/groups/1"}
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Groups.Add(ctx, g, time.Now()) })
-	for _, add := range []vocab.ID{first, "https://us.example/activities/2"} { // the second Add comes from the user again, or from a Move
+	for _, add := range []vocab.ID{first, "https://us.example/activities/2"} { // the second Add is a repetition by the user, or made by a Move
 		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 			return tx.Groups.AddMember(ctx, g.ID, carol, add, time.Now())
 		})

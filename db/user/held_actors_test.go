@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// holding has, for each column that makes the user hold an actor, a statement that adds such a
-// row for actor $a.
+// holding has a statement for each column that makes the user hold an actor. The statement adds a
+// row that holds the actor $a in that column.
 var holding = map[string]string{
 	"relationships.actor_uri":  `INSERT INTO relationships VALUES (gen_random_uuid(), $a, 'friend', 'x', 'pending', 'f')`,
 	"actors.uri":               `INSERT INTO actors VALUES ($a, 'Person', 'x', 'i', '', NULL, '', '{}', now(), now())`,
@@ -38,8 +38,8 @@ var holding = map[string]string{
 	"objects.raw, embedded":     `INSERT INTO objects (id, uri, raw, published) VALUES (gen_random_uuid(), $a || '/o', jsonb_build_object('attributedTo', jsonb_build_array(jsonb_build_object('id', $a))), now())`,
 }
 
-// Each row that names an actor keeps the actor's acquaintance when idle acquaintances are pruned
-// and when they are made again, and keeps the copy of the actor.
+// A row that holds an actor keeps the actor's acquaintance in two cases: when idle acquaintances
+// are pruned, and when acquaintances are made again. The row also keeps the copy of the actor.
 func TestAnythingOfAnActorKeepsTheAcquaintanceAndTheCopy(t *testing.T) {
 	t.Parallel()
 	for _, column := range schema.HeldColumns() {
@@ -78,7 +78,7 @@ func TestAnythingOfAnActorKeepsTheAcquaintanceAndTheCopy(t *testing.T) {
 		h.knows(actorOf(column), old)
 	}
 	h.knows(idle, old)
-	if did := h.prune(false); did.Actors != 2 { // the idle actor, and the actor of actors.uri, whose only row is the copy itself
+	if did := h.prune(false); did.Actors != 2 { // idle, and the actor of column actors.uri: its only row is the copy itself
 		t.Errorf("prune removes %d copies of actors, want 2", did.Actors)
 	}
 	for column := range holding {

@@ -16,7 +16,7 @@ func TestATransactionWithoutADeadlineIsLimited(t *testing.T) {
 	alice := dbtest.User(t, store, "alice")
 	waits := func(ctx context.Context, _ *user.Tx) error { <-ctx.Done(); return ctx.Err() }
 	store.LimitTransactions(time.Minute)
-	read(t, store, alice, func(context.Context, *user.Tx) error { return nil }) // opens a connection
+	read(t, store, alice, func(context.Context, *user.Tx) error { return nil }) // so that the pool has an open connection
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := store.Read(short, alice, waits); fault.KindOf(err) != fault.Busy {
@@ -27,7 +27,7 @@ func TestATransactionWithoutADeadlineIsLimited(t *testing.T) {
 		"Write": func(ctx context.Context) error { return store.Write(ctx, alice, waits) },
 	} {
 		store.LimitTransactions(time.Minute)
-		read(t, store, alice, func(context.Context, *user.Tx) error { return nil }) // opens a connection
+		read(t, store, alice, func(context.Context, *user.Tx) error { return nil }) // so that the pool has an open connection
 		store.LimitTransactions(50 * time.Millisecond)
 		if err := begin(t.Context()); fault.KindOf(err) != fault.Busy {
 			t.Errorf("%s: %v", name, err)

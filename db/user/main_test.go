@@ -20,7 +20,7 @@ const (
 	carol vocab.ID = "https://other.example/users/carol"
 )
 
-// Rows and connections for tests.
+// These are short names of dbtest's rows and connections.
 var (
 	alice      = dbtest.Alice
 	open       = dbtest.Connect
@@ -41,7 +41,7 @@ var (
 	addNote    = dbtest.AddNote
 )
 
-// committed runs work in a transaction that must succeed, and returns the Commit that subscribers
+// committed runs work() in a transaction that must succeed. It returns the Commit that subscribers
 // get.
 func committed(t testing.TB, c *dbtest.Cluster, u vocab.Username, work func(context.Context, *user.Tx) error) user.Commit {
 	t.Helper()

@@ -19,8 +19,8 @@ func entry(seq, epoch int64, kind, content string) user.LogEntry {
 	return user.LogEntry{Seq: seq, Epoch: epoch, Kind: kind, Sender: bob, Content: []byte(content), Hash: hash[:], At: now}
 }
 
-// Even without the checks in Go, constraints keep an epoch from having two commits, and a message
-// from having two numbers.
+// Constraints of the database allow one commit for an epoch and one number for a message, even
+// without the checks in Go.
 func TestTheDatabaseRefusesASecondCommitOfAnEpoch(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// joined makes a conversation that bob hosts and that alice joined after message 3.
+// joined makes a conversation that bob hosts. Alice joins it after message 3.
 func joined(t *testing.T, c *dbtest.Cluster, u vocab.Username) user.JoinedConversation {
 	t.Helper()
 	id := uuid.New()
@@ -28,8 +28,8 @@ func received(j user.JoinedConversation, seq int64, content string) user.InboxEn
 	return user.InboxEntry{Conversation: &j.ID, Group: j.GroupID, Seq: &seq, Kind: user.KindApplication, Sender: bob, Content: []byte(content), Hash: hash[:], ContentAt: -1, At: now}
 }
 
-// Messages come in any order, and bob's server alone says which number is the highest. So the
-// engine finds a missing message by the numbers of the messages that it has.
+// Messages arrive in any order, and only bob's server says which number is the highest. So the
+// engine finds missing messages by the numbers of the messages that it has.
 func TestALogIsWholeUpToTheFirstMissingNumber(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -90,7 +90,7 @@ func TestAMessageIsKeptOnceInItsConversation(t *testing.T) {
 	})
 }
 
-// Bob becomes no acquaintance by a Welcome before one of alice's devices has joined.
+// A Welcome from bob does not make bob an acquaintance until one of alice's devices has joined.
 func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -128,7 +128,8 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	})
 }
 
-// An invitation is forgotten with its Welcome: without the Welcome nobody can join.
+// An invitation is forgotten together with its Welcome, because nobody can join without the
+// Welcome.
 func TestAnInvitationThatHasLapsedIsForgotten(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -173,8 +174,8 @@ func TestAnInvitationThatHasLapsedIsForgotten(t *testing.T) {
 	})
 }
 
-// A transaction saves a conversation as it read it. That does not undo the join or the close that
-// another transaction has committed meanwhile.
+// A transaction reads a conversation, and saves it later. Another transaction commits a join or a
+// close in between. The save does not undo that.
 func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -206,9 +207,9 @@ func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
 	})
 }
 
-// A commit that arrives before the host has ordered it may lose, so the user's devices do not see
-// it yet. Once the host has ordered it, the devices read it after the messages that they have
-// read.
+// A commit that arrives before its host has ordered it may be rejected, so the user's devices do
+// not see it yet. Once the host has ordered the commit, the devices read it after the messages
+// that they have already read.
 func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -254,8 +255,8 @@ func TestACommitIsHeldUntilItsHostHasPutItInOrder(t *testing.T) {
 	want("after it", "words", "commit")
 }
 
-// A message that waited for its number is marked as blocked if the user has blocked its sender
-// meanwhile.
+// A message waits for its number, and the user blocks its sender meanwhile. The message is then
+// marked as blocked.
 func TestAMessageIsMarkedIfItsSenderWasBlockedBeforeItWasPutInOrder(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -282,8 +283,8 @@ func TestAMessageIsMarkedIfItsSenderWasBlockedBeforeItWasPutInOrder(t *testing.T
 	})
 }
 
-// The operator sees how many ordered messages of each kind are stored of a conversation that
-// another server hosts.
+// For a conversation that another server hosts, the operator sees how many ordered messages of
+// each kind are stored.
 func TestTheMessagesOfAJoinedConversationAreCounted(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// aged is an entry of a log that is older than messages are kept, unless it is young.
+// aged is an entry of a log. It is older than the retention of messages, unless young is true.
 type aged struct {
 	kind       string
 	generation int32
@@ -37,7 +37,8 @@ func (a aged) at() time.Time {
 	return longAgo
 }
 
-// pruneMessages prunes messages older than 30 days, and wants so many removed, also by a dry run.
+// pruneMessages prunes messages older than 30 days. The dry run and the prune must each remove
+// want messages.
 func pruneMessages(t *testing.T, c *dbtest.Cluster, u vocab.Username, want int) {
 	t.Helper()
 	for _, dry := range []bool{true, false} {
@@ -48,8 +49,8 @@ func pruneMessages(t *testing.T, c *dbtest.Cluster, u vocab.Username, want int) 
 	}
 }
 
-// A device that was off for months applies the commits since, as long as its group is the present
-// one.
+// A device was off for months. It can still apply the commits made since, if its MLS group is
+// still the present one.
 func TestCommitsOfAnOpenLogStayForDevicesThatWereOff(t *testing.T) {
 	t.Parallel()
 	open := []aged{
@@ -103,8 +104,8 @@ func seqs(all []user.LogEntry) (out []int64) {
 	return out
 }
 
-// A member's copy keeps what the host's log keeps, for members alone: nothing of invitations, of
-// frozen copies, of outsiders, and nothing that no host has put in order.
+// A member's copy keeps the same commits as the host's log. It keeps none for an invitation, for a
+// frozen copy or for an outsider, and none that no host has put in order.
 func TestCommitsOfAnOpenCopyStayForDevicesThatWereOff(t *testing.T) {
 	t.Parallel()
 	const present, former, unordered, words = 1, 2, 3, 4
@@ -168,8 +169,8 @@ func TestCommitsOfAnOpenCopyStayForDevicesThatWereOff(t *testing.T) {
 	}
 }
 
-// A member that commits for ever fills no database: the oldest commits go by age beyond the bounds
-// of a conversation.
+// A member that commits without end cannot fill the database. Once a conversation has too many
+// commits, or too large ones, pruning removes the oldest by age.
 func TestCommitsThatStayAreBounded(t *testing.T) {
 	t.Parallel()
 	const columns = ` (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, `
@@ -204,7 +205,7 @@ func TestCommitsThatStayAreBounded(t *testing.T) {
 	}
 }
 
-// Commits that stay cost a later pruning one look each.
+// A later pruning reads each commit that stays only once.
 func TestAPruningReadsCommitsThatStayOnce(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
@@ -238,7 +239,7 @@ func TestAPruningReadsCommitsThatStayOnce(t *testing.T) {
 		if err != nil || did.Messages != want {
 			t.Errorf("%d messages go, %v, want %d", did.Messages, err, want)
 		}
-		c.Close() // with the session its counts are published
+		c.Close() // a session publishes its counts when it ends
 	}
 	pruned(2 * conversations * words)
 	conn := session(t, database)

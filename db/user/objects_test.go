@@ -41,7 +41,7 @@ func TestADeletedObjectStaysDeletedWheneverItComes(t *testing.T) {
 	})
 }
 
-// PAR-18: inReplyTo may be longer than an entry of an index; the object is stored all the same.
+// PAR-18: inReplyTo may be longer than an index can store. The object is stored nevertheless.
 func TestAnObjectIsStoredWhateverItAnswers(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -71,7 +71,7 @@ func TestAnOlderVersionNeverReplacesAnObject(t *testing.T) {
 			t.Errorf("AddObject again = %t, %v", added, err)
 		}
 		for _, tt := range []struct {
-			after time.Duration // of the object's publication
+			after time.Duration // counted from the object's publication
 			want  bool
 		}{{-time.Hour, false}, {0, true}, {2 * time.Hour, true}, {time.Hour, false}, {2 * time.Hour, true}, {3 * time.Hour, true}} {
 			raw := fmt.Appendf(nil, `{"after": %d}`, tt.after)

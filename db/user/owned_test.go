@@ -43,8 +43,7 @@ func TestAnIDThatOneActorTookIsFreeForAnother(t *testing.T) {
 	claims(mallory, 1)
 }
 
-// An id in a row without an actor, from before actors were stored with ids, is taken for every
-// actor.
+// Earlier engines stored ids without an actor. An id in such a row counts as used by every actor.
 func TestAnIDFromBeforeIsTakenForEverybody(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -78,7 +77,7 @@ func TestAnIDFromBeforeIsTakenForEverybody(t *testing.T) {
 	})
 }
 
-// noteBy returns a version of the object post whose author is that actor.
+// noteBy returns a version of the object post, with the actor as its author.
 func noteBy(actor vocab.ID) user.Object {
 	return user.Object{ID: uuid.Must(uuid.NewV7()), URI: post, Author: actor, Published: now, Raw: mustJSON(map[string]any{"id": post, "type": "Note", "attributedTo": actor, "content": actor})}
 }
@@ -119,7 +118,7 @@ func TestWhatAnObjectDisplacesIsGone(t *testing.T) {
 		}
 		return tx.Feed.Add(ctx, user.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: id, Actor: actor, Published: now})
 	}
-	const same = post + "/create" // the id of both their activities
+	const same = post + "/create" // the id of mallory's Create and of bob's
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 		if err := create(ctx, tx, mallory, same); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A connection keeps its plans, and the statistics of a new user's tables say that the tables are
-// empty. The queries of each batch must not scan a whole table because of that.
+// A connection keeps its query plans. The statistics of a new user's tables say that the tables
+// are empty. The queries of each batch must not scan a whole table nevertheless.
 func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 	t.Parallel()
 	c := open(t, destroyed(t, dbtest.Config(t)))
@@ -60,8 +60,8 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 	}
 }
 
-// Each of 3,000 outcomes recorded at once finds its delivery by its id, without a scan of all
-// pending deliveries.
+// Each of 3,000 outcomes recorded at once finds its delivery by the delivery's id, and does not
+// scan all pending deliveries.
 func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
@@ -96,8 +96,8 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
-// A claim reads little more than the deliveries that it takes, out of 10,000 due ones, with
-// statistics from before the deliveries were stored or from after.
+// 10,000 deliveries are due. A claim reads little more than the deliveries that it takes. This
+// holds whether the table's statistics were made before the deliveries were stored or after.
 func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -148,7 +148,7 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 }
 
 // Each process reads the hosts with parked deliveries once, and again after deliveries were
-// resumed. It does not read the deliveries that have ended.
+// resumed. The query does not read deliveries that have ended.
 func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
@@ -185,7 +185,7 @@ func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	}
 }
 
-// rowsRead returns how many rows and index entries of these tables were read so far.
+// rowsRead returns how many rows and index entries of these tables the server has read.
 func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))
@@ -195,7 +195,7 @@ func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
 	return n
 }
 
-// A deletion or an edit reads little more than it removes, of 5,000 activities.
+// The user has 5,000 activities. A deletion or an edit reads little more of them than it changes.
 func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

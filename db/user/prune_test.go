@@ -19,7 +19,7 @@ import (
 
 const (
 	aliceID vocab.ID = "https://here.example/users/alice"
-	dave    vocab.ID = "https://peer.example/users/dave" // alice has a copy of him
+	dave    vocab.ID = "https://peer.example/users/dave" // alice has a copy of dave
 	old              = 200 * 24 * time.Hour
 )
 
@@ -30,7 +30,8 @@ type history struct {
 	u vocab.Username
 }
 
-// arrives stores an activity as if it had arrived ago. It is public unless more says otherwise.
+// arrives stores an activity that arrived the time ago before now. The activity is public, unless
+// the parameter more says otherwise.
 func (h *history) arrives(ago time.Duration, kind string, actor, uri, object vocab.ID, more map[string]any) {
 	h.t.Helper()
 	raw := map[string]any{"id": uri, "type": kind, "actor": actor, "object": object, "to": vocab.Public}
@@ -78,7 +79,7 @@ func (h *history) reacts(actor vocab.ID, kind string, activity, object vocab.ID)
 	})
 }
 
-// pins pins an author's object by an old Add.
+// pins pins an object of the author's, by an old Add.
 func (h *history) pins(author vocab.ID, name string) {
 	h.t.Helper()
 	object := author + "/" + vocab.ID(name)
@@ -110,7 +111,7 @@ func (h *history) aged(table, column string, uri vocab.ID, ago time.Duration) {
 	run(h.t, databaseOf(h.t, h.c, h.u), `UPDATE `+table+` SET created_at = now() - $2::interval WHERE `+column+` = $1`, string(uri), ago.String())
 }
 
-// id returns an id for a row that was stored ago.
+// id returns an id of a row that was stored the time ago before now.
 func (h *history) id(ago time.Duration) uuid.UUID {
 	id := uuid.Must(uuid.NewV7())
 	past := user.ArrivedBy(time.Now().Add(-ago - time.Hour))
@@ -118,7 +119,7 @@ func (h *history) id(ago time.Duration) uuid.UUID {
 	return id
 }
 
-// left returns the rows that are left, one short line each.
+// left returns a short line for each row that is left, sorted.
 func (h *history) left() []string {
 	h.t.Helper()
 	conn := session(h.t, databaseOf(h.t, h.c, h.u))
@@ -158,7 +159,7 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(h *history)
-		goes int // objects
+		goes int // number of removed objects
 	}{
 		{"a post of somebody else's", func(h *history) { h.posts(old, bob, "1", nil) }, 1},
 		{"a young one", func(h *history) { h.posts(time.Hour, bob, "1", nil) }, 0},
@@ -261,8 +262,8 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 	}
 }
 
-// Anybody may mention the user, write to the user and follow the user. Pruning keeps such posts
-// only if the user chose the author as a contact.
+// Anybody may mention the user, write to the user and follow the user. Pruning keeps an activity
+// that does so only if the user chose its actor as a contact.
 func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 	t.Parallel()
 	relates := func(kind, status string) func(h *history) {
@@ -282,7 +283,7 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 		{"one that alice asked to follow", relates(user.Following, user.Pending), true},
 		{"one who refused that alice follows", relates(user.Following, user.Rejected), false},
 		{"a friend", relates(user.FriendOf, user.Accepted), true},
-		{"a follower", relates(user.Follower, user.Accepted), true}, // few
+		{"a follower", relates(user.Follower, user.Accepted), true}, // few activities of a follower stay, and this test has few
 		{"one who asks to follow", relates(user.Follower, user.Pending), false},
 		{"one in a group of alice's", func(h *history) {
 			write(h.t, h.c, h.u, func(ctx context.Context, tx *user.Tx) error {
@@ -330,7 +331,7 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 	}
 }
 
-// Anybody can follow the user, so pruning keeps only the newest KeptOfFollower activities of a
+// Anybody can follow the user. So pruning keeps only the newest KeptOfFollower activities of a
 // follower.
 func TestPruneKeepsTheNewestThatAFollowerSaysToTheUser(t *testing.T) {
 	t.Parallel()
@@ -356,7 +357,8 @@ func TestPruneKeepsTheNewestThatAFollowerSaysToTheUser(t *testing.T) {
 	}
 }
 
-// Pruning keeps the count of a stranger's like of the user's post, and removes the Like activity.
+// A stranger likes the user's post. Pruning removes the Like activity, and the post keeps the like
+// in its count.
 func TestPruneKeepsTheReactionsOfStrangersToTheUsersPosts(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -441,13 +443,13 @@ func TestPruneKeepsTheCopiesOfWhoIsAddressedByAGroup(t *testing.T) {
 	}
 }
 
-// A pass over the actors continues after its first batch, even if nothing in that batch was
-// removed.
+// Pruning reads all actors in batches. It continues after a batch even if it removed nothing of
+// it.
 func TestPruneLooksAtAllActors(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	h := &history{t, c, u}
-	const first = 500 // a batch
+	const first = 500 // fills one batch
 	run(t, databaseOf(t, c, u), fmt.Sprintf(`INSERT INTO actors (uri, type, inbox, raw, fetched_at) SELECT 'https://peer.example/a/' || n, 'Person', '', '{}', now() FROM generate_series(1, %d) n`, first))
 	h.knows("https://peer.example/z", old)
 	h.prune(false)
@@ -500,7 +502,7 @@ func TestPruneGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	h := &history{t, c, u}
-	const n = 1203 // three batches
+	const n = 1203 // fills two batches, and part of a third
 	run(t, databaseOf(t, c, u), `INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw, created_at)
 		SELECT overlay($1::text placing lpad(i::text, 12, '0') from 25)::uuid, 'https://peer.example/' || i, 'inbound', 'Listen', 'https://peer.example/users/bob', NULL, now(),
 			'{"to": "as:Public"}', now() - interval '200 days' FROM generate_series(1, $2::int) i`, h.id(old).String(), n)
@@ -532,7 +534,7 @@ func TestOnePruneRunsAtATime(t *testing.T) {
 	release()
 }
 
-// An action on an object that is stored during a prune keeps the object.
+// The user boosts an object while a prune runs. The prune keeps the object.
 func TestAnActionThatBeginsDuringAPruneKeepsItsObject(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// addOutbound stores an activity of the user's and, if object is not empty, the object.
+// addOutbound stores an activity of the user's. If the parameter object is not empty, it stores
+// the object, too.
 func addOutbound(ctx context.Context, tx *user.Tx, kind, name, object string, at time.Time) error {
 	id := uuid.Must(uuid.NewV7())
 	if object != "" {

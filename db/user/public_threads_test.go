@@ -74,7 +74,8 @@ func TestThePublicThreadOfAnObject(t *testing.T) {
 	})
 }
 
-// Anybody may ask for a page of the answers to a post, so a page reads a bounded number of them.
+// Anybody may request a page of the answers to a post. So a page reads only a limited number of
+// answers.
 func TestAPageOfAnswersReadsABoundedNumberOfThem(t *testing.T) {
 	t.Parallel()
 	const answers, shown = 1500, 1000
@@ -91,7 +92,7 @@ func TestAPageOfAnswersReadsABoundedNumberOfThem(t *testing.T) {
 		return nil
 	})
 	conn := session(t, databaseOf(t, c, u))
-	fetched := func() (n int) { // counted when a session ends
+	fetched := func() (n int) { // a session publishes its counts when it ends
 		t.Helper()
 		c.Close()
 		if err := conn.QueryRow(t.Context(), `SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'objects'`).Scan(&n); err != nil {

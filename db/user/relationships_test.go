@@ -39,7 +39,7 @@ func TestAFollowIsOneRowWhateverComesAboutIt(t *testing.T) {
 		if n, err := tx.Relationships.Count(ctx, user.Follower); n != 1 || err != nil {
 			t.Errorf("Relationships.Count = %d, %v", n, err)
 		}
-		if n, err := tx.Relationships.Count(ctx, user.Following); n != 0 || err != nil { // pending
+		if n, err := tx.Relationships.Count(ctx, user.Following); n != 0 || err != nil { // the follow is pending
 			t.Errorf("Relationships.Count = %d, %v", n, err)
 		}
 		for _, want := range []bool{true, false} {
@@ -181,7 +181,7 @@ func TestAnActorHasOneReactionOfAKind(t *testing.T) {
 		return tx.Reactions.Set(ctx, user.Reaction{Object: post, Actor: bob, Kind: kind, Type: reaction, Activity: vocab.ID(fmt.Sprint(bob, "/", n))}, now)
 	}
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return set(ctx, tx, user.Review, "Like", 1) })
-	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { // within one transaction, too
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { // within one transaction this time
 		return errors.Join(set(ctx, tx, user.Review, "Like", 2), set(ctx, tx, user.Review, "Dislike", 3), set(ctx, tx, user.Announce, "Announce", 4))
 	})
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -242,8 +242,8 @@ func TestAnActorThatWritesItsIDInAnotherForm(t *testing.T) {
 	}
 }
 
-// A post makes the user hold its author. Servers name the author by its id or by an object with
-// the id, alone or in a list.
+// A post makes the user hold its author. Servers name the author by its id or by an object that
+// has the id, alone or in a list.
 func TestAnActorIsHeldByWhatItWroteInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`%q`, `[%q]`, `{"id":%q}`, `[{"type":"Person","id":%q}]`, `["https://else.example/x",{"id":%q}]`} {

@@ -14,12 +14,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A batch ends a pass only when it finds no more requests, not when the object of one is missing.
+// A pass over the requests ends when no more requests are found. It does not end when the object
+// of a request is missing.
 func TestAllOldRequestsArePruned(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	database := databaseOf(t, c, u)
-	const all = 1001 // more than one batch
+	const all = 1001 // fills more than one batch
 	run(t, database, fmt.Sprintf(`INSERT INTO requests (activity_uri, actor_uri, host, requested_at)
 		SELECT 'https://peer.example/' || n, '%s', 'peer.example', '2026-03-01'::timestamptz + n * interval '1 second' FROM generate_series(1, %d) n`, bob, all))
 	did, err := c.Prune(t.Context(), u, user.Pruning{Me: dbtest.AliceActor, Deliveries: retention(now.Add(60 * 24 * time.Hour))})
@@ -28,8 +29,8 @@ func TestAllOldRequestsArePruned(t *testing.T) {
 	}
 }
 
-// The object of a stranger's request is removed with the request, in every form in which it names
-// its author.
+// A stranger's request is removed together with its object. The object may name its author in any
+// of these forms.
 func TestARequestGoesWithItsObject(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`%q`, `{"id":%q}`, `[{"type":"Person","id":%q}]`} {
@@ -53,7 +54,7 @@ func TestARequestGoesWithItsObject(t *testing.T) {
 	}
 }
 
-// Actors of one server may use the same uri for their activities and objects.
+// Two actors of one server may use the same URI for their activities and objects.
 func TestTheSendersOfARequestAreFoundByEitherUri(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -70,7 +71,7 @@ func TestTheSendersOfARequestAreFoundByEitherUri(t *testing.T) {
 				return err
 			}
 		}
-		// Bob's activity that has the uri of a request of dan's is not a request.
+		// Dan's request has this URI, too. Bob's activity with the URI is no request.
 		return tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: dan + "/1", Actor: bob, Type: vocab.Create, Direction: user.Inbound, Object: thing("3"), Raw: []byte(`{}`), Published: now})
 	})
 	for uri, want := range map[vocab.ID][]vocab.ID{bob + "/1": {bob}, thing("1"): {bob, eve}, thing("2"): {dan}, thing("3"): nil, thing("4"): nil} {

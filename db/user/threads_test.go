@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// addAnswer stores an object of bob's with this name and, as JSON, this inReplyTo.
+// addAnswer stores an object by bob with a name. The parameter to is its inReplyTo as JSON.
 func addAnswer(ctx context.Context, tx *user.Tx, name, to string, at time.Time) error {
 	_, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: thing(name), Published: at, Raw: []byte(`{"inReplyTo":` + to + `}`)})
 	return err
@@ -23,7 +23,7 @@ func addAnswer(ctx context.Context, tx *user.Tx, name, to string, at time.Time) 
 
 func thing(name string) vocab.ID { return "https://peer.example/notes/" + vocab.ID(name) }
 
-// namesOf returns the last parts of the ids of objects.
+// namesOf returns the last part of each object's id.
 func namesOf(objects []user.HeldObject) (names string) {
 	for _, o := range objects {
 		names += string(o.URI[strings.LastIndex(string(o.URI), "/")+1:]) + " "
@@ -156,7 +156,8 @@ func TestResponsesAreCounted(t *testing.T) {
 	})
 }
 
-// An object waits as long as a request about it waits, even if another activity brought it first.
+// An object waits while a request about it waits, even if another activity brought the object
+// first.
 func TestAnObjectWaitsWhileAnyRequestIsAboutIt(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

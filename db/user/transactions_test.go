@@ -61,7 +61,7 @@ func TestWriteRollsBackAndKeepsTheErrorOfItsWork(t *testing.T) {
 		return err
 	})
 	func() {
-		defer func() { _ = recover() }() // the panic is the test's
+		defer func() { _ = recover() }() // work() panics on purpose
 		_ = c.Write(t.Context(), u, func(context.Context, *user.Tx) error { panic("work") })
 	}()
 	write(t, c, u, func(context.Context, *user.Tx) error { return nil })
@@ -89,8 +89,8 @@ func TestWriteRunsADeadlockLosersWorkAgain(t *testing.T) {
 		}
 	}
 	exec(`INSERT INTO seen (digest) VALUES ('a')`)
-	// The other session holds b and asks for a. Write holds a, asks for b, and notices the
-	// deadlock first.
+	// The other session has locked b and waits for a. Write has locked a and waits for b.
+	// Write notices the deadlock first.
 	exec(`SET deadlock_timeout = '1min'`)
 	tries := 0
 	done := make(chan struct{})

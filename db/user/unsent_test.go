@@ -60,7 +60,7 @@ func TestAnObjectThatWasAddedAndSentIsThereForTheRestOfTheTransaction(t *testing
 		if added, err := tx.Objects.Add(ctx, o); !added || err != nil {
 			t.Errorf("Objects.Add = %t, %v", added, err)
 		}
-		if _, err := tx.Activities.Find(ctx, a.URI); err != nil { // sends it
+		if _, err := tx.Activities.Find(ctx, a.URI); err != nil { // reading sends the unsent rows first
 			return err
 		}
 		if there, err := tx.Objects.Find(ctx, o.URI); there == nil || err != nil {
@@ -139,8 +139,8 @@ func TestAnObjectThatAnotherTransactionStoredMeanwhileIsSeenByTheNextRun(t *test
 	}
 }
 
-// A transaction sends large activities before its commit, so that a batch of them is not in
-// memory twice.
+// A transaction sends large activities to the database before its commit, so that memory does not
+// hold a batch of them twice.
 func TestMuchThatIsUnsentIsSentBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

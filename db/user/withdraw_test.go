@@ -15,7 +15,7 @@ import (
 )
 
 // A lease that ended without an outcome counts as an attempt, because the peer may have received
-// it. Such a delivery is not withdrawn.
+// the activity. Such a delivery is not withdrawn.
 func TestLostLeaseCountsAsTried(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -81,7 +81,7 @@ func TestLostLeaseCountsAsTried(t *testing.T) {
 	}
 }
 
-// A post is deleted during an attempt to deliver it. There is no further attempt, and the peer's
+// A post is deleted during an attempt to deliver it. There is no further attempt. The peer's
 // answer is not stored, because it may repeat the post.
 func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 	t.Parallel()
@@ -137,8 +137,8 @@ func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 	}
 }
 
-// When one target of a delivery is withdrawn and others remain, the delivery stays pending for
-// them and records no error.
+// A delivery has several targets. When one of them is withdrawn, the delivery stays pending for
+// the others and records no error.
 func TestADeliveryIsSkippedOnlyWhenItHasNoTargetLeft(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
