@@ -117,7 +117,7 @@ elapsed_ms: 90
 	}
 }
 
-// A backup whose output is cut off fails, even if the reader closed the pipe.
+// A backup fails if its output is cut off, even if the reader closed the pipe on purpose.
 func TestABackupIntoAClosedPipeFails(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

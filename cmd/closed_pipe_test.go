@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// closedPipe is a standard output whose reader has ended.
+// closedPipe is a standard output that nobody reads any more.
 type closedPipe struct{ writes int }
 
 func (c *closedPipe) Write([]byte) (int, error) {
@@ -22,7 +22,8 @@ func (c *closedPipe) Write([]byte) (int, error) {
 	return 0, syscall.EPIPE
 }
 
-// A command whose reader has ended does its work, and its exit code tells how that went.
+// A command whose output nobody reads any more still does its work. Its exit code says whether the
+// work succeeded.
 func TestAClosedPipeHidesNoFailure(t *testing.T) {
 	t.Parallel()
 	failed := admin.MigrationReport{Databases: 2, Failed: 1, Failures: make([]admin.MigrationFailure, 1)}

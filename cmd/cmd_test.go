@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestScripts runs the command line as a shell would. "exits 64 lightweb …" runs a command and
-// wants that exit code.
+// TestScripts runs scripts of commands, as a shell does. In a script, "exits 64 lightweb …" runs a
+// command and fails the test unless the exit code is 64.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -55,7 +55,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// execute runs Main with its own environment and returns what it wrote.
+// execute runs Main with its own environment. It returns the exit code and the texts that Main
+// wrote.
 func execute(env []string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = Main(context.Background(), args, append(env, "HOME=/home/nobody"), strings.NewReader(""), &out, &errs)
@@ -179,7 +180,7 @@ func TestHealthcheckTellsReadyFromNot(t *testing.T) {
 		}
 		w.WriteHeader(status)
 		if status != http.StatusOK {
-			_, _ = w.Write([]byte("database\x1b[31m away\nmore")) // a failed write means that the client has left
+			_, _ = w.Write([]byte("database\x1b[31m away\nmore")) // fails if the client has left
 		}
 	}))
 	defer s.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// partly returns the report of a migration in which one of three databases failed.
+// partly returns the report of a migration in which one database failed.
 func partly(t *testing.T) admin.MigrationReport {
 	t.Helper()
 	carol, err := vocab.ParseUsername("carol")
@@ -67,7 +67,7 @@ func TestAMigrationsReportDecidesTheExitCode(t *testing.T) {
 		name   string
 		report admin.MigrationReport
 		check  bool
-		want   string // the failure as JSON; empty on success
+		want   string // the failure as JSON; empty if the migration succeeds
 	}{
 		{"nothing to do", admin.MigrationReport{Databases: 2, Unchanged: 2}, true, ""},
 		{"all migrated", admin.MigrationReport{Databases: 2, Migrated: 2}, false, ""},

@@ -15,8 +15,9 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// TestDocumentationIsWhatTheProgramSays renders the commands to docs/cli.md, and settings and exit
-// codes into docs/operations.md. Rewrite them with: go test ./cmd -update
+// TestDocumentationIsWhatTheProgramSays compares docs/cli.md with the commands, and
+// docs/operations.md with the settings, the exit codes and the members of a user's configuration
+// file. Rewrite both pages with: go test ./cmd -update
 func TestDocumentationIsWhatTheProgramSays(t *testing.T) {
 	operations, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
 	if err != nil {
@@ -101,7 +102,7 @@ func writeCommands(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// foldParagraphs breaks the lines of each paragraph of s anew, for a page in place of a terminal.
+// foldParagraphs breaks the lines of each paragraph of s again, at the width of a page.
 func foldParagraphs(s string) string {
 	paragraphs := strings.Split(s, "\n\n")
 	for i, p := range paragraphs {
@@ -110,7 +111,7 @@ func foldParagraphs(s string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// wrapWords breaks words into lines of at most so many columns.
+// wrapWords breaks words into lines. A line has at most the parameter columns of characters.
 func wrapWords(words []string, columns int) string {
 	var b strings.Builder
 	column := 0

@@ -31,7 +31,8 @@ func TestGarbageIsCollectedLessOftenWhileTheEngineIsBusy(t *testing.T) {
 	}
 }
 
-// This test is not parallel, because the garbage collector's setting belongs to the process.
+// This test is not parallel, because all tests of the process share the garbage collector's
+// setting.
 func TestThePaceOfCollectionsFollowsWhatIsAllocated(t *testing.T) {
 	before := percentNow()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestThePaceOfCollectionsFollowsWhatIsAllocated(t *testing.T) {
 			paceCollections(ctx, nil)
 		}()
 		synctest.Wait()
-		runtime.GC() // so that the runtime knows the size of the live memory
+		runtime.GC() // so that the runtime measures the live memory
 		for range 1 << 10 {
 			garbage = make([]byte, 1<<20)
 		}
@@ -66,13 +67,13 @@ func TestThePaceOfCollectionsFollowsWhatIsAllocated(t *testing.T) {
 
 func TestTheOperatorsPaceOfCollectionsStays(t *testing.T) {
 	before := percentNow()
-	paceCollections(t.Context(), environment{"GOGC=50"}) // ends at once
+	paceCollections(t.Context(), environment{"GOGC=50"}) // returns at once
 	if p := percentNow(); p != before {
 		t.Errorf("%d percent, want the %d of before", p, before)
 	}
 }
 
-var garbage []byte // escapes
+var garbage []byte // a package variable, so that the memory is allocated on the heap
 
 func percentNow() uint64 {
 	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}

@@ -23,8 +23,8 @@ func control(t *testing.T, f *os.File, request uintptr, value unsafe.Pointer) {
 	}
 }
 
-// openTerminal returns the two ends of a new terminal: a person types into the first, and a
-// program reads from the second.
+// openTerminal returns the two ends of a new terminal. The test types into person, and the program
+// reads from program.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -56,9 +56,9 @@ func awaitHidden(t *testing.T, f *os.File) {
 	redistest.Eventually(t, "the terminal hides what is typed", func() bool { return hides(t, f) })
 }
 
-// endRead ends the read that an interrupted prompt left on a terminal. It waits until that read
-// has changed the terminal's settings for the last time, because a later change could hit another
-// test's terminal with the same descriptor.
+// endRead ends the read that an interrupted prompt left running on a terminal. That read changes
+// the terminal's settings a last time when it ends, and endRead waits for it. Otherwise the change
+// could hit another test's terminal that gets the same descriptor.
 func endRead(t *testing.T, person, program *os.File) {
 	t.Helper()
 	var state syscall.Termios
@@ -123,7 +123,7 @@ func TestAPasswordIsAskedForUnseen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := io.ReadFull(said, make([]byte, 1)); err != nil { // the end of the line
+		if _, err := io.ReadFull(said, make([]byte, 1)); err != nil { // the line break after the last answer
 			t.Fatal(err)
 		}
 		got := <-answered
@@ -131,7 +131,7 @@ func TestAPasswordIsAskedForUnseen(t *testing.T) {
 			t.Errorf("the answer is %q, %v", got.password, got.err)
 		}
 		program.Close()
-		shown, _ := io.ReadAll(person) // it ends with an error when the other end is closed
+		shown, _ := io.ReadAll(person) // returns an error once the other end is closed
 		if strings.Contains(string(shown), "horse") {
 			t.Errorf("the terminal showed %q", shown)
 		}

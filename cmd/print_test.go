@@ -17,7 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// screen returns an app whose output is a terminal without colours, or a pipe, and its output.
+// screen returns an app and its output. The output counts as a terminal without colours if the
+// parameter terminal is true, and as a pipe otherwise.
 func screen(terminal bool) (*app, *bytes.Buffer) {
 	var out bytes.Buffer
 	a := newApp(nil, strings.NewReader(""), &out, &out)
@@ -152,7 +153,7 @@ func TestServedCommandsLogMoreThanOthers(t *testing.T) {
 	tests := []struct {
 		name string
 		set  func(*app, *config)
-		want slog.Level // the least that is logged
+		want slog.Level // the lowest level that is logged
 	}{
 		{"a command", func(*app, *config) {}, slog.LevelWarn},
 		{"a command, asked for more", func(_ *app, c *config) { c.origins["log.level"] = "flag" }, slog.LevelInfo},

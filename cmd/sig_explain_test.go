@@ -29,7 +29,7 @@ const (
 type captured struct {
 	dialect signature.Dialect
 	method  string
-	origin  string // it was signed for
+	origin  string // the origin that the request was signed for
 	body    string
 	keyID   string
 	before  func(http.Header)
@@ -85,17 +85,18 @@ func replaced(old, new string) func(string) string {
 	}
 }
 
-// actorOf returns bob's document with this key.
+// actorOf returns bob's document with a key. The parameter multibase is the key.
 func actorOf(multibase string) []byte {
 	return vocab.Doc{"@context": vocab.ContextAS, "id": bob, "type": "Person", "preferredUsername": "bob", "inbox": bob + "/inbox",
 		"assertionMethod": []any{vocab.Doc{"id": bobsKey, "type": "Multikey", "controller": bob, "publicKeyMultibase": multibase}}}.JSON()
 }
 
-// age matches how long ago a time was; that part of the output changes.
+// age matches the text that says how long ago a time was. That text differs from run to run.
 var age = regexp.MustCompile(`, \S+( days)? (ago|from now)`)
 
-// TestExplanations compares the explanation of a good request in both dialects, and of a failure
-// of every check, with testdata/golden/sig_explain. Rewrite the files with: go test ./cmd -update
+// TestExplanations compares explanations of requests with testdata/golden/sig_explain. A valid
+// request in each dialect is explained, and a failure of every check. Rewrite the files with: go
+// test ./cmd -update
 func TestExplanations(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -132,7 +133,7 @@ func TestExplanations(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		captured
-		args string // besides --key
+		args string // arguments in addition to --key
 		key  string
 		exit int
 	}{

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// found returns the mutations that an operator makes in a source, as "before => after". An empty
-// operator stands for all.
+// found returns the mutations that an operator makes in a source text, each as "before => after".
+// An empty operator means all operators.
 func found(t *testing.T, operator, text string) []string {
 	t.Helper()
 	s, err := parseSource("p/a.go", text)

@@ -31,8 +31,8 @@ func (i *Instance) Begin(t testing.TB, args ...string) *Begun {
 	}
 	t.Cleanup(func() {
 		if !b.over {
-			_ = b.cmd.Process.Kill() // it may have ended
-			_ = b.cmd.Wait()         // it was killed
+			_ = b.cmd.Process.Kill() // fails if the command has ended
+			_ = b.cmd.Wait()         // returns an error, because the command was killed
 		}
 		b.out.close(t)
 		b.errs.close(t)
@@ -52,7 +52,7 @@ func (b *Begun) Interrupt() Ran {
 	if err := b.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		b.t.Fatal(err)
 	}
-	_ = b.cmd.Wait() // the exit code says how it ended
+	_ = b.cmd.Wait() // the exit code in the result says how the command ended
 	b.over = true
 	return Ran{b.cmd.ProcessState.ExitCode(), b.Stdout(), b.Stderr()}
 }

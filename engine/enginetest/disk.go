@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Disk is a small file system of its own, which a test can fill.
+// Disk is a small file system. A test can fill it without filling another file system.
 type Disk struct{ Dir string }
 
 // NewDisk makes a disk that exists until the test ends. The parameter size is the size of the disk
@@ -52,7 +52,7 @@ func (d *Disk) Free(t testing.TB) {
 	}
 }
 
-// zeros is a reader of zero bytes that never ends.
+// zeros is a reader that returns zeros without end.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

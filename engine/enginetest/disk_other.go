@@ -4,5 +4,6 @@ package enginetest
 
 import "errors"
 
-// mount reports an error, because every operating system mounts a small disk in another way.
+// mount returns an error, because each other operating system would need its own way to mount a
+// disk.
 func mount(string, int) (unmount func() error, err error) { return nil, errors.ErrUnsupported }

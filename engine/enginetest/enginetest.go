@@ -1,6 +1,6 @@
-// Package enginetest runs real engines for tests: processes of the real binary, each with a
-// PostgreSQL of its own. It also runs a peer made with Fedify and devices made with ts-mls. A
-// test examines them only from outside: over the command line, HTTP and database rows.
+// Package enginetest runs real engines for tests: processes of the real binary, each with its own
+// PostgreSQL. It also runs a peer made with Fedify and devices made with ts-mls. A test examines
+// them only from outside: by the command line, by HTTP and by rows of the databases.
 package enginetest
 
 import (
@@ -17,18 +17,18 @@ import (
 	"testing"
 	"time"
 
-	// Binary builds the program with the go command, so the test cache does not know its
-	// source. This import makes a cached result stale when the source changes.
+	// The go command builds the program in Binary, so the test cache does not know the
+	// program's source. This import makes a cached result stale when the source changes.
 	_ "github.com/lightweb/lightweb/cmd"
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
 // folder contains all files of a test run. Every user can pass through it, because PostgreSQL may
-// run as another user than the tests.
+// run as another user than the tests do.
 var folder string
 
-// Main runs a package's tests and removes the files that they made. Every package that uses
-// enginetest has `func TestMain(m *testing.M) { enginetest.Main(m) }`.
+// Main runs a package's tests, and removes the files that the tests made. Every package that uses
+// enginetest needs `func TestMain(m *testing.M) { enginetest.Main(m) }`.
 func Main(m *testing.M) {
 	var err error
 	if folder, err = os.MkdirTemp(dbtest.TempDir(), "lw-"); err == nil {
@@ -50,9 +50,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// runMoreAtOnce sets -parallel to two tests for each processor, unless it is set already. More
-// tests can run in parallel than processors, because engines wait for each other more than they
-// compute.
+// runMoreAtOnce sets -parallel to two tests for each processor, unless -parallel is already set.
+// Engines wait for each other more than they compute, so more tests than processors can run in
+// parallel.
 func runMoreAtOnce() error {
 	flag.Parse()
 	set := false
@@ -75,7 +75,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Binary builds lightweb, once per test process, and returns its path.
+// Binary returns the path of lightweb. It builds lightweb once in each test process.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
@@ -88,7 +88,7 @@ func Binary(t testing.TB) string {
 // Dir makes a folder that every user can pass through. The folder is removed when the test ends.
 func Dir(t testing.TB) string {
 	t.Helper()
-	Binary(t) // this checks that the folder exists
+	Binary(t) // so that the folder exists
 	dir, err := os.MkdirTemp(folder, "")
 	if err == nil {
 		err = os.Chmod(dir, 0o711)
@@ -104,19 +104,19 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// patience is the longest time that a test waits for an effect of other processes. They retry
-// failed work at least every minute.
+// patience is the longest time that a test waits for an effect of other processes. These processes
+// retry failed work at least every minute.
 const patience = 2 * time.Minute
 
-// Eventually waits for an effect of other processes, until is() is true. It fails the test when
-// that takes longer than patience.
-func Eventually(t testing.TB, what string, is func() bool) {
+// Eventually waits for an effect of other processes: it waits until done() returns true. It fails
+// the test if that takes longer than patience.
+func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !is() {
+	for !done() {
 		select {
 		case <-limit.C:
 			t.Fatalf("never came true: %s", what)

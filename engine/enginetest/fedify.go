@@ -13,15 +13,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Fedify is a running peer made with Fedify. The README in its folder lists the calls.
+// Fedify is a running peer made with Fedify. README.md in the folder fedify lists the calls.
 type Fedify struct {
 	Origin string
 	seen   int // number of the last activity that Expect returned
 }
 
-// StartFedify starts a peer with the actor bob. firstKnock is the signature dialect that the peer
-// tries first: rfc9421 or draft-cavage-http-signatures-12. The test is skipped where npm cannot
-// install Fedify.
+// StartFedify starts a peer with the actor bob. The parameter firstKnock is the signature dialect
+// that the peer tries first: rfc9421 or draft-cavage-http-signatures-12. The test is skipped where
+// npm cannot install Fedify.
 func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("fedify", "peer.mjs"))
@@ -48,7 +48,7 @@ func (f *Fedify) Call(t testing.TB, name string, args map[string]any) vocab.Doc 
 	return document(t, name, f.Try(t, name, args))
 }
 
-// Try is Call for a call that may fail: it returns the answer with any status.
+// Try does the same as Call, for a call that may fail. It returns the answer with any status.
 func (f *Fedify) Try(t testing.TB, name string, args map[string]any) Answer {
 	t.Helper()
 	body, err := json.Marshal(args)
@@ -58,14 +58,14 @@ func (f *Fedify) Try(t testing.TB, name string, args map[string]any) Answer {
 	return ask(t, http.MethodPost, f.Origin+"/control/"+name, body, http.Header{"Content-Type": {"application/json"}})
 }
 
-// Look returns a record of the peer. The name of the record is log or requests.
+// Look returns one of the peer's records. The name of a record is log or requests.
 func (f *Fedify) Look(t testing.TB, name string) vocab.Doc {
 	t.Helper()
 	return document(t, name, ask(t, http.MethodGet, f.Origin+"/control/"+name, nil, nil))
 }
 
-// Expect waits for the next activity that the peer receives, and fails the test if the type of
-// the activity is not kind. So an activity that is delivered twice fails the test.
+// Expect waits for the next activity that the peer receives. It fails the test if the activity has
+// another type than the parameter kind. So it also fails if an activity is delivered twice.
 func (f *Fedify) Expect(t testing.TB, kind string) Heard {
 	t.Helper()
 	a := ask(t, http.MethodGet, f.Origin+"/control/wait?after="+fmt.Sprint(f.seen)+"&type="+url.QueryEscape(kind), nil, nil)

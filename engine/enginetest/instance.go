@@ -27,8 +27,8 @@ type Instance struct {
 
 	listen, admin string
 	env           []string
-	resolv        string   // the resolv.conf of its serving processes; empty: that of the system
-	process       *process // nil while no process runs
+	resolv        string   // the resolv.conf file of its serving processes; empty for the system's file
+	process       *process // nil if no process runs
 	logs          []*journal
 	rows          *rows // nil until a test asks for rows
 
@@ -38,9 +38,9 @@ type Instance struct {
 	described apitest.Description
 }
 
-// Start makes an instance and waits until it serves. Settings are environment variables, such
-// as LIGHTWEB_LOG_LEVEL=info. The instance is stopped when the test ends. If the test has
-// failed, the log of the instance is shown.
+// Start makes an instance and waits until it serves. Settings are environment variables, such as
+// LIGHTWEB_LOG_LEVEL=info. When the test ends, the instance is stopped. Its log is shown if the
+// test has failed.
 func Start(t testing.TB, settings ...string) *Instance {
 	t.Helper()
 	return start(t, 1, settings)[0]
@@ -74,7 +74,7 @@ func Make(t testing.TB, settings ...string) *Instance {
 	return MakeIn(t, dir, settings...)
 }
 
-// MakeIn is Make for an existing data directory.
+// MakeIn does the same as Make, with an existing data directory.
 func MakeIn(t testing.TB, dir string, settings ...string) *Instance {
 	t.Helper()
 	i := &Instance{DataDir: dir, listen: freeAddress(t), admin: freeAddress(t)}
@@ -112,8 +112,8 @@ func (i *Instance) launch(t testing.TB) {
 	i.logs = append(i.logs, p.log)
 }
 
-// await waits until the process is ready. It skips the test if the process reports that there
-// is no PostgreSQL.
+// await waits until the process is ready. It skips the test if the process reports that PostgreSQL
+// is missing.
 func (i *Instance) await(t testing.TB) {
 	t.Helper()
 	p := i.process
@@ -131,7 +131,7 @@ func (i *Instance) await(t testing.TB) {
 }
 
 // Stop tells the process to end. It fails the test unless the exit code is 0 and PostgreSQL has
-// ended too.
+// ended.
 func (i *Instance) Stop(t testing.TB) {
 	t.Helper()
 	i.detach(t)
@@ -144,7 +144,7 @@ func (i *Instance) Stop(t testing.TB) {
 	}
 }
 
-// StopWhile tells the process to end, calls the function meanwhile, and returns the exit code.
+// StopWhile tells the process to end, and then runs meanwhile(). It returns the exit code.
 func (i *Instance) StopWhile(t testing.TB, meanwhile func()) int {
 	t.Helper()
 	i.detach(t)
@@ -163,8 +163,8 @@ func (i *Instance) Kill() {
 	i.process = nil
 }
 
-// HangUp sends SIGHUP and waits until the log has the engine's response to the signal. A second
-// call for the same process does not wait, because the log has the first response.
+// HangUp sends SIGHUP, and waits until the engine's response to the signal is in the log. A second
+// call for the same process does not wait, because the first response is already in the log.
 func (i *Instance) HangUp(t testing.TB) {
 	t.Helper()
 	if err := i.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -204,8 +204,8 @@ func (i *Instance) Ready(t testing.TB) int {
 	return ask(t, http.MethodGet, "http://"+i.admin+"/readyz", nil, nil).Status
 }
 
-// Metric returns the value of a metric of the process, by the name and labels that the page of
-// metrics shows. It returns 0 while the page does not show the metric.
+// Metric returns the value of a metric of the process. The parameter name is the metric's name and
+// labels as the page of metrics shows them. If the page does not show the metric, the value is 0.
 func (i *Instance) Metric(t testing.TB, name string) float64 {
 	t.Helper()
 	for line := range strings.Lines(i.Metrics(t)) {
@@ -240,7 +240,7 @@ func (i *Instance) close(t testing.TB) {
 		t.Errorf("the engine ended by itself, with exit code %d", i.process.cmd.ProcessState.ExitCode())
 	}
 	i.detach(t)
-	if i.Postmaster() != 0 { // a killed process has left it running
+	if i.Postmaster() != 0 { // it still runs if the engine's process was killed
 		i.attach(t)
 		i.detach(t)
 	}
@@ -269,12 +269,12 @@ func (i *Instance) Postmaster() int {
 	return pid
 }
 
-// given are the addresses that freeAddress has returned. The process that uses an address may
-// not listen yet.
+// given stores the addresses that freeAddress has returned, because a process may not listen yet
+// at its address.
 var given sync.Map
 
-// freeAddress returns a free loopback address, a different one each time. Its port is below the
-// range for outgoing connections, so that no outgoing connection takes the port while a process
+// freeAddress returns a free loopback address, a different one at each call. Its port is below the
+// range for outgoing connections. So no outgoing connection can take the port while a process
 // restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
@@ -294,8 +294,8 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// Describe returns the instance's description of its client API, or an empty one when the
-// instance does not answer.
+// Describe returns the instance's description of its client API. It is empty if the instance does
+// not answer.
 func (i *Instance) Describe(t testing.TB) apitest.Description {
 	t.Helper()
 	i.describing.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
 )
 
-// Names returns a new name server, which the instance uses from its next start in place of the
-// system's name server. This needs root and Linux. Without them Names returns nil.
+// Names returns a new name server. From its next start, the instance uses this server in place of
+// the system's name server. Names needs root and Linux, and returns nil without them.
 func (i *Instance) Names(t testing.TB) *dnstest.Server {
 	t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))

@@ -12,15 +12,16 @@ import (
 	"testing"
 )
 
-// besideThis returns the path of a file, relative to the folder of this source file.
+// besideThis returns the path of a file. The path is given relative to the folder of this source
+// file.
 func besideThis(path ...string) string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(append([]string{filepath.Dir(file)}, path...)...)
 }
 
-// install runs the script named install in a folder. The path of the folder is relative to the
-// folder of this source file. The script installs the packages of a program, and install returns
-// the line that the script prints.
+// install runs the script "install" in a folder. The folder's path is relative to the folder of
+// this source file. The script installs the packages of a program and prints one line, which
+// install returns.
 func install(folder string) (line string, err error) {
 	var out, errs bytes.Buffer
 	c := exec.Command(besideThis(folder, "install"))
@@ -73,8 +74,8 @@ func installed(t testing.TB, what string, find func() (string, error)) string {
 	return path
 }
 
-// startNode starts a program that ends when its standard input is closed, which is at the end of
-// the test. The program's standard error is shown if the test fails.
+// startNode starts a program that ends when its standard input is closed. The input is closed when
+// the test ends. If the test has failed, the program's standard error is shown.
 func startNode(t testing.TB, c *exec.Cmd, what string) (stdin io.Writer, stdout io.Reader, log *journal) {
 	t.Helper()
 	log, err := openJournal()

@@ -16,13 +16,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// thrifty has settings with which PostgreSQL uses little memory and disk, because many servers
-// run in parallel. fsync is off, because no server has to survive a power failure.
+// thrifty has settings with which PostgreSQL uses little memory and disk, because many servers run
+// in parallel. It turns fsync off, because no test lets a power failure happen.
 const thrifty = "shared_buffers = 64MB\nfsync = off\nmax_wal_size = 256MB\n"
 
-// prepared makes a data directory as the first start of an engine does, without the keys of the
-// instance. The directory has a cluster with the instance database and the template of users'
-// databases. prepared returns the cluster's folder, or nothing where PostgreSQL is missing.
+// prepared makes a data directory as the first start of an engine does, but without the instance's
+// keys. The directory has a cluster with the instance database and the template of users'
+// databases. prepared returns the folder of the cluster, or "" if PostgreSQL is missing.
 var prepared = sync.OnceValues(func() (pg string, err error) {
 	dir := filepath.Join(folder, "prepared")
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
@@ -58,7 +58,7 @@ func furnish(t testing.TB, dir string) {
 		t.Fatal("prepare a PostgreSQL cluster: ", err)
 	}
 	if pg == "" {
-		return // the start of the engine will report that PostgreSQL is missing
+		return // the engine will report at its start that PostgreSQL is missing
 	}
 	if out, err := exec.Command("cp", "-a", pg, dir).CombinedOutput(); err != nil {
 		t.Fatal(fmt.Errorf("copy the prepared PostgreSQL cluster: %w\n%s", err, out))

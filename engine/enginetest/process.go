@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a `lightweb serve` that runs or has ended.
+// process is a `lightweb serve`. It runs or has ended.
 type process struct {
 	cmd   *exec.Cmd
 	log   *journal
@@ -35,7 +35,7 @@ func startProcess(serve *exec.Cmd, env []string) (*process, error) {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // ProcessState has the exit code
+		_ = p.cmd.Wait() // the exit code is in ProcessState
 	}()
 	return p, nil
 }
@@ -58,29 +58,29 @@ func (p *process) await() error {
 	return nil
 }
 
-// exitError says that a process ended instead of becoming ready.
+// exitError is the error that a process ended before it was ready.
 type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
 
-// end sends a signal and waits until the process has ended; it kills the process after a
-// minute. It returns the exit code, or -1 if a signal killed the process.
+// end sends a signal, and waits until the process has ended. After a minute it kills the process.
+// It returns the exit code, or -1 if a signal ended the process.
 func (p *process) end(s syscall.Signal) int {
-	_ = p.cmd.Process.Signal(s) // it may have ended
+	_ = p.cmd.Process.Signal(s) // fails if the process has ended
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	select {
 	case <-p.ended:
 	case <-limit.C:
-		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Process.Kill() // fails if the process has ended
 		<-p.ended
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// journal is the file to which a process writes its standard error. It is a file without a name
-// and not a pipe, so a line that the process wrote before it answered a request can be read as
-// soon as the answer has arrived.
+// journal is the file that a process writes its standard error to. A pipe would deliver a line
+// late. From the file, a test can read every line that the process wrote before it answered a
+// request. The file has no name.
 type journal struct{ file *os.File }
 
 func openJournal() (*journal, error) {
@@ -137,8 +137,8 @@ func run(t testing.TB, env []string, args ...string) Ran {
 	return Ran{c.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// RunUntil runs a command of the instance. It kills the command if the command has not ended after
-// the duration in the parameter kill.
+// RunUntil runs a command of the instance. If the command has not ended after the duration in the
+// parameter kill, RunUntil kills it.
 func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	t.Helper()
 	c := exec.Command(Binary(t), args...)
@@ -147,8 +147,8 @@ func (i *Instance) RunUntil(t testing.TB, kill time.Duration, args ...string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(kill, func() { _ = c.Process.Kill() }) // it may have ended
-	// The next steps must work whether or not the command was killed.
+	timer := time.AfterFunc(kill, func() { _ = c.Process.Kill() }) // fails if the command has ended
+	// The steps of the test after this one must work whether or not the command was killed.
 	_ = c.Wait()
 	timer.Stop()
 }

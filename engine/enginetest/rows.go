@@ -14,15 +14,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// rows gives a test access to the instance's databases, beside the access of the serving process.
+// rows gives a test its own access to the instance's databases, while the engine serves.
 type rows struct {
 	server    *embedded.Cluster
 	cluster   *db.Cluster
 	databases map[string]*sql.DB
 }
 
-// attach opens the instance's PostgreSQL for the test. PostgreSQL then continues to run when
-// the engine's process ends.
+// attach opens the instance's PostgreSQL for the test. PostgreSQL then keeps running after the
+// engine's process ends.
 func (i *Instance) attach(t testing.TB) *rows {
 	t.Helper()
 	if i.rows != nil {
@@ -38,7 +38,7 @@ func (i *Instance) attach(t testing.TB) *rows {
 	return i.rows
 }
 
-// detach closes the access that attach opened. A test that needs rows again attaches again.
+// detach closes the databases that attach opened. The next use of rows opens them again.
 func (i *Instance) detach(t testing.TB) {
 	t.Helper()
 	r := i.rows
@@ -74,8 +74,8 @@ func (i *Instance) DB(t testing.TB) *db.Cluster {
 	return r.cluster
 }
 
-// SQL returns one of the instance's databases, such as "lightweb" or "lightweb_alice". Use it for
-// queries that package db does not offer.
+// SQL returns one of the instance's databases, such as "lightweb" or "lightweb_alice". It serves
+// queries that package db has no function for.
 func (i *Instance) SQL(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	r := i.attach(t)

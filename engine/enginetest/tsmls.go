@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Devices is a process with MLS clients that are made with ts-mls. The README in its folder
-// lists the calls.
+// Devices is a process that runs MLS clients made with ts-mls. README.md in the folder tsmls lists
+// the calls.
 type Devices struct {
 	mu      sync.Mutex // allows one call at a time
 	calls   *json.Encoder
@@ -19,14 +19,14 @@ type Devices struct {
 	made    int
 }
 
-// Device is one of the MLS clients of a Devices.
+// Device is one of the MLS clients in a Devices process.
 type Device struct {
 	all  *Devices
 	name string
 }
 
-// StartDevices starts a process that has no device yet. The test is skipped where npm cannot
-// install Node.js or ts-mls.
+// StartDevices starts a process without any device. The test is skipped where npm cannot install
+// Node.js or ts-mls.
 func StartDevices(t testing.TB) *Devices {
 	t.Helper()
 	c := exec.Command(Node(t), besideThis("tsmls", "driver.mjs"), MLSPackages(t))
@@ -57,8 +57,8 @@ func (d *Devices) make(t testing.TB, args map[string]any) *Device {
 	return device
 }
 
-// Call makes the device do something, and decodes the device's answer into the parameter into,
-// unless into is nil. An error fails the test.
+// Call makes the device do something. Unless the parameter into is nil, Call decodes the device's
+// answer into it. An error fails the test.
 func (d *Device) Call(t testing.TB, call string, args map[string]any, into any) {
 	t.Helper()
 	if err := d.Try(t, call, args, into); err != nil {
@@ -66,7 +66,8 @@ func (d *Device) Call(t testing.TB, call string, args map[string]any, into any) 
 	}
 }
 
-// Try is Call for a call that may fail. It returns the error that the device reports.
+// Try does the same as Call, for a call that may fail. It returns the error that the device
+// reports.
 func (d *Device) Try(t testing.TB, call string, args map[string]any, into any) error {
 	t.Helper()
 	d.all.mu.Lock()

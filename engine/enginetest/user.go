@@ -65,7 +65,7 @@ func (a Answer) Decode(t testing.TB, into any) {
 // client makes the requests to engines and peers, never through a proxy.
 var client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 
-// ask makes a request. If no response arrives, the status is 0.
+// ask makes a request. If no response arrives, the status of the Answer is 0.
 func ask(t testing.TB, method, url string, body []byte, header http.Header) Answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
@@ -100,7 +100,8 @@ func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
 	return u.AskOnce(t, method, path, "", body)
 }
 
-// AskOnce is Ask with an Idempotency-Key, unless key is empty.
+// AskOnce does the same as Ask, and sends the parameter key as the Idempotency-Key unless key is
+// empty.
 func (u *User) AskOnce(t testing.TB, method, path, key string, body any) Answer {
 	t.Helper()
 	h := http.Header{"Authorization": {"Bearer " + u.Token}}
@@ -176,7 +177,8 @@ func (u *User) Post(t testing.TB, params map[string]any) (create, note string) {
 	return create, ObjectOf(t, u, create)
 }
 
-// ObjectOf returns the id of the object of an activity that the user's database stores.
+// ObjectOf returns the id of the object of an activity. The user's database must store the
+// activity.
 func ObjectOf(t testing.TB, u *User, activity string) string {
 	t.Helper()
 	about := u.Column(t, `SELECT object_uri FROM activities WHERE uri = $1`, activity)
@@ -207,13 +209,12 @@ func (u *User) Feed(t testing.TB, name string) []Item {
 	return page.Items
 }
 
-// Await waits until a feed has an item for which the function is returns true, and returns that
-// item.
-func (u *User) Await(t testing.TB, feed, what string, is func(Item) bool) (found Item) {
+// Await waits until a feed has an item for which matches() returns true. It returns that item.
+func (u *User) Await(t testing.TB, feed, what string, matches func(Item) bool) (found Item) {
 	t.Helper()
 	Eventually(t, strings.Join([]string{"the feed", feed, "of", u.Name, "shows", what}, " "), func() bool {
 		for _, item := range u.Feed(t, feed) {
-			if is(item) {
+			if matches(item) {
 				found = item
 				return true
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// Every answer comes with the policy that lets a browser run only the page's scripts.
+// Every answer has a Content-Security-Policy, with which a browser runs only the page's scripts.
 func TestEveryFileComesWithThePolicy(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -34,8 +34,8 @@ func TestEveryFileComesWithThePolicy(t *testing.T) {
 	}
 }
 
-// Of the packages only JavaScript is served, with the same policy. A browser accepts the import
-// map, because the policy has its hash.
+// Of the packages, only the JavaScript files are served. They have the same policy. A browser
+// accepts the import map, because the policy contains its hash.
 func TestThePackagesAreServedWhereTheImportMapSays(t *testing.T) {
 	t.Parallel()
 	packages := fstest.MapFS{"ts-mls/package.json": {Data: []byte("{}")}}
@@ -69,8 +69,8 @@ func TestThePackagesAreServedWhereTheImportMapSays(t *testing.T) {
 	}
 }
 
-// The client's list of elements keeps the formatting of text, and removes everything that can
-// act.
+// The client shows only those elements of HTML that its list allows. They keep the formatting of
+// text. Elements and attributes that could run a script are removed.
 func TestHTMLOfOthersIsReducedToText(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(Handler(nil))
@@ -95,8 +95,8 @@ func TestHTMLOfOthersIsReducedToText(t *testing.T) {
 	}
 }
 
-// A server loses an answer and ends a stream, as a restart does. The client repeats the request
-// with the same key, and continues the stream after the last id.
+// A restart of a server loses an answer and ends a stream. The client then repeats the request
+// with the same key, and continues the stream after the id of the last event that it got.
 func TestWhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	keys, resumed := make(chan string, 2), make(chan string, 2)
@@ -136,7 +136,7 @@ func TestWhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// reduced maps HTML to what the client shows of it.
+// reduced maps HTML to the part of it that the client shows.
 var reduced = map[string]string{
 	`<p>Hello <b class="x" onclick="taken = 1" style="color: red">you</b></p>`:  `<p>Hello <b>you</b></p>`,
 	`<a href="https://peer.example/a?b=1&amp;c" onmouseover="taken = 1">it</a>`: `<a href="https://peer.example/a?b=1&amp;c" rel="nofollow noreferrer noopener" target="_blank">it</a>`,

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// play runs api.js against a server that answers 503 a number of times, on a clock that does not
-// wait. It prints how often each request was sent, and the seconds between.
+// play runs api.js against a server that refuses a number of requests. The clock does not really
+// wait. play prints how often each request was sent, and the seconds between the attempts.
 const play = `
 let asked = [], waits = []
 globalThis.sessionStorage = { getItem: () => null }
@@ -31,8 +31,8 @@ for (const [method, headers, refusals, status, after] of JSON.parse(process.argv
 }
 console.log(JSON.stringify(told))`
 
-// A request that is safe to repeat is repeated after the time in Retry-After, if that time is not
-// too long, at most three times in all.
+// The client repeats a request that is safe to repeat, after the time in Retry-After. It gives up
+// after the third attempt, without a time in Retry-After, and if that time is too long.
 func TestAServerThatIsBusyIsAskedAgainWhenItSays(t *testing.T) {
 	t.Parallel()
 	node := enginetest.Node(t)

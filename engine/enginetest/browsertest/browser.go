@@ -39,11 +39,10 @@ type Browser struct {
 	in, out    *os.File
 	answers    *bufio.Reader
 	last       int                 // number of the last call
-	complaints map[string][]string // the complaints about the page of each session
+	complaints map[string][]string // complaints about pages, by session
 }
 
-// message is a call, an answer to a call, or an event. Each message ends with a NUL byte on the
-// pipe.
+// message is a call, an answer or an event. On the pipe, each message ends with a NUL byte.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -87,8 +86,8 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// call makes a call to the page that has the session, or to the browser if session is empty,
-// and returns the result.
+// call makes a call to the page with this session. If session is empty, the call goes to the
+// browser. It returns the result.
 func (b *Browser) call(t testing.TB, session, method string, params any) json.RawMessage {
 	t.Helper()
 	b.mu.Lock()

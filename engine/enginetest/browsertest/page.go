@@ -15,7 +15,7 @@ type object = map[string]any
 // share storage and locks. Windows of different contexts share nothing.
 type Page struct {
 	browser *Browser
-	context string // the windows of one context share storage and locks
+	context string // its id; windows of one context share storage and locks
 	session string
 }
 
@@ -54,12 +54,12 @@ func (p *Page) call(t testing.TB, method string, params any) json.RawMessage {
 	return p.browser.call(t, p.session, method, params)
 }
 
-// Complaints returns the exceptions of the page's scripts, and the actions that its security
-// policy refused.
+// Complaints returns the exceptions of the page's scripts, and the actions that the page's
+// security policy refused.
 func (p *Page) Complaints() []string { return p.browser.complaints[p.session] }
 
-// Run runs a script in the page, awaits the script's value and decodes it into value, unless
-// value is nil.
+// Run runs a script in the page and awaits the script's value. Unless the parameter value is nil,
+// Run decodes the script's value into it.
 func (p *Page) Run(t testing.TB, script string, value any) {
 	t.Helper()
 	var ran struct {
@@ -98,7 +98,7 @@ func (p *Page) Await(t testing.TB, event, script string) {
 	}
 }
 
-// find returns a script that finds an element by its selector.
+// find returns a script that finds the element with a selector.
 func find(selector string) string { return "document.querySelector(" + strconv.Quote(selector) + ")" }
 
 // Click clicks on an element.
@@ -148,7 +148,7 @@ func (p *Page) Screenshot(t testing.TB) []byte {
 	return data
 }
 
-// Nameless returns the roles of the controls that have no name for a screen reader.
+// Nameless returns the roles of those controls that have no name for a screen reader.
 func (p *Page) Nameless(t testing.TB) (roles []string) {
 	t.Helper()
 	var tree struct {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server answers queries for the names that Say has set, and for no others.
+// Server answers queries for the names that Say has set. It knows no other names.
 type Server struct {
 	conn net.PacketConn
 
@@ -23,7 +23,7 @@ type Server struct {
 	asked map[string]int
 }
 
-// Start starts a server at an address, over UDP. The server ends with the test.
+// Start starts a server at an address, over UDP. The server ends when the test ends.
 func Start(t testing.TB, address string) (*Server, error) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", address)
@@ -36,28 +36,28 @@ func Start(t testing.TB, address string) (*Server, error) {
 		defer close(done)
 		s.serve(t)
 	}()
-	t.Cleanup(func() { _ = conn.Close(); <-done }) // an error here loses nothing
+	t.Cleanup(func() { _ = conn.Close(); <-done }) // an error of Close does not matter here
 	return s, nil
 }
 
-// Say sets the addresses of name. Each query for IPv4 addresses gets the next element of turns,
-// and a query for IPv6 addresses gets the element that is then current. When all were used,
-// every further query gets the last element. *.example means every name directly below example.
-// Without turns, each query is answered with SERVFAIL.
+// Say sets the addresses of a name. The name *.example means every name directly below example.
+// Each query for IPv4 addresses gets the next element of turns, and a query for IPv6 addresses
+// gets the current element. After the last element, every query gets the last one again. If turns
+// is empty, each query is answered with SERVFAIL.
 func (s *Server) Say(name string, turns ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.names[name] = turns
 }
 
-// Asked returns how often name was looked up.
+// Asked returns how often a name was looked up.
 func (s *Server) Asked(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[name]
 }
 
-// Resolver returns a resolver that asks this server.
+// Resolver returns a resolver that sends its queries to this server.
 func (s *Server) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", s.conn.LocalAddr().String())
@@ -69,7 +69,7 @@ func (s *Server) serve(t testing.TB) {
 	for {
 		n, from, err := s.conn.ReadFrom(buf)
 		if err != nil {
-			return // closed
+			return // the connection is closed
 		}
 		answer, err := s.answer(buf[:n])
 		if err == nil {
@@ -106,8 +106,8 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// lookUp returns the current addresses of name, and the code of the answer. A resolver asks for
-// IPv4 and for IPv6 addresses at the same time. Only the query for IPv4 ends a turn, so the
+// lookUp returns the current addresses of a name, and the code of the answer. A resolver asks for
+// IPv4 and for IPv6 addresses at the same time, and only the query for IPv4 ends a turn. The
 // parameter ends is true for that query.
 func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, dnsmessage.RCode) {
 	s.mu.Lock()

@@ -1,4 +1,5 @@
-// The JSON API by which a test makes the peer act, and sees what it understood. README.md lists the calls.
+// The JSON API for tests. By it a test makes the peer act, and reads how the peer understood
+// documents. README.md lists the calls.
 
 import {
   Activity,
@@ -86,7 +87,8 @@ function choose(peer, name) {
   return actor;
 }
 
-// prepare gives a call what it works with. What is put into `told` is answered even when the call fails later on.
+// prepare returns the parts that a call works with. The answer of a call contains `told`, even if
+// the call fails.
 async function prepare(args, { peer, told, scene }) {
   const actor = choose(peer, args.as);
   const ctx = peer.context();
@@ -213,7 +215,8 @@ async function undo(call, id) {
   return deliver(call, undone, recipients);
 }
 
-// deliver answers when every inbox has answered, or at once with "queued": then failures are tried again a few times.
+// deliver waits until every inbox has answered. With "queued" it does not wait, and Fedify retries
+// failed deliveries a few times.
 async function deliver(call, activity, recipients) {
   const { actor, args, ctx, told, scene } = call;
   told.id = activity.id.href;
@@ -253,7 +256,7 @@ function ownNote({ actor, args }) {
   return note;
 }
 
-// receiversOf is who was sent the Create of a note.
+// receiversOf returns the actors that the Create of a note was sent to.
 function receiversOf({ actor }, noteId) {
   const creates = [...actor.sent.values()].filter(({ activity }) => activity instanceof Create);
   return creates.find(({ activity }) => activity.objectId.href === noteId).recipients;
@@ -280,7 +283,8 @@ async function objectAt({ ctx, documentLoader }, uri) {
   return object;
 }
 
-// understood writes the object anew from what was parsed. Without a format Fedify would return the document it read.
+// understood writes the object again from its parsed values. Without `format`, Fedify would return
+// the document that it read.
 function understood({ ctx }, object) {
   return object.toJsonLd({ format: "compact", contextLoader: ctx.contextLoader });
 }
@@ -303,7 +307,8 @@ async function rawWebFinger(origin, resource) {
   return { status: response.status, contentType, jrd, problems };
 }
 
-// problemsOf checks the shape that RFC 7033, section 4.4, asks for, and the link that Fedify looks for.
+// problemsOf checks the shape that RFC 7033, section 4.4, requires, and the link that Fedify
+// needs.
 function problemsOf(jrd) {
   const isURI = (value) => typeof value === "string" && URL.canParse(value);
   const problems = [];

@@ -1,4 +1,4 @@
-// The Fedify server: its actors, what it serves, and what it does with what it receives.
+// The Fedify server: its actors, the documents that it serves, and its responses to activities.
 
 import {
   createExponentialBackoffPolicy,
@@ -26,20 +26,20 @@ import {
 } from "@fedify/vocab";
 
 const QUICK_RETRIES = { initialDelay: { milliseconds: 200 }, jitter: false, maxAttempts: 5 };
-const PAGE_SIZE = 3; // small, so that a handful of posts makes several pages
+const PAGE_SIZE = 3; // small, so that a few posts fill several pages
 
 class LocalActor {
   followers = new Map(); // actor id to recipient
   following = new Map(); // actor id to {follow: activity id, state: "pending" | "accepted"}
   sent = new Map(); // activity id to {activity, recipients}, oldest first
-  notes = new Map(); // object id to Note, or to Tombstone once deleted
+  notes = new Map(); // object id to Note, or to Tombstone if the note is deleted
 
   constructor(name, keyPairs) {
     this.name = name;
     this.keyPairs = keyPairs;
   }
 
-  // outbox lists what is public and still there, newest first.
+  // outbox returns the public activities whose notes are not deleted, newest first.
   outbox() {
     const listed = (activity) =>
       isPublic(activity) && (activity instanceof Announce ||
@@ -57,15 +57,16 @@ export async function createPeer({ origin, firstKnock, rsaBits, names, journal }
 
   const federation = createFederation({
     kv: new MemoryKvStore(),
-    // Both wake at once when something is enqueued. The inbox has one worker, so that activities keep their order.
+    // Both queues wake at once when something is enqueued. The inbox has one worker, so that it
+    // handles activities in their order.
     queue: { inbox: new InProcessMessageQueue(), outbox: new ParallelMessageQueue(new InProcessMessageQueue(), 8) },
     manuallyStartQueue: true,
     origin,
     firstKnock,
     allowPrivateAddress: true,
-    inboxRetryPolicy: () => null, // what a listener cannot handle is reported once
+    inboxRetryPolicy: () => null, // an activity that a listener fails on is reported once
     outboxRetryPolicy: createExponentialBackoffPolicy(QUICK_RETRIES),
-    circuitBreaker: false, // a test that refuses five deliveries should see the sixth
+    circuitBreaker: false, // a test that refuses five deliveries must still get the sixth
   });
   serveActors(federation, peer);
   serveCollections(federation, peer);
@@ -84,7 +85,8 @@ export async function createPeer({ origin, firstKnock, rsaBits, names, journal }
   return peer;
 }
 
-// rsaKeyPair makes what generateCryptoKeyPair does, except that Fedify always takes 4096 bits, which may need seconds.
+// rsaKeyPair makes the same as generateCryptoKeyPair, but with a chosen length. Fedify always uses
+// 4096 bits, which may take seconds.
 function rsaKeyPair(modulusLength) {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", modulusLength, publicExponent: new Uint8Array([1, 0, 1]), hash: "SHA-256" };
   return crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
@@ -115,7 +117,7 @@ function serveActors(federation, { actors }) {
 function serveCollections(federation, { actors }) {
   const page = (itemsOf) => (ctx, identifier, cursor) => {
     const actor = actors.get(identifier);
-    if (!actor || cursor == null) return null; // no cursor, no items: the collection then names its first page
+    if (!actor || cursor == null) return null; // without a cursor the collection has no items and links to its first page
     const from = Number(cursor);
     const items = itemsOf(actor);
     return {
@@ -147,14 +149,16 @@ function serveObjects(federation, { actors }) {
   federation.setObjectDispatcher(Activity, "/users/{identifier}/activities/{id}", activity).authorize(visible(activity));
 }
 
-// What is not public is shown to those it is addressed to, who prove themselves by signing the GET.
+// An object that is not public is served only to its addressed actors. A reader proves to be such
+// an actor by signing the GET.
 async function mayRead(ctx, author, object) {
   if (isPublic(object)) return true;
   const documentLoader = await ctx.getDocumentLoader({ identifier: author.name });
   const reader = (await ctx.getSignedKeyOwner({ documentLoader }))?.id?.href;
   if (!reader) return false;
   const audience = audienceOf(object);
-  // Activities such as Follow and Like are seldom addressed: whoever they were sent to may read them.
+  // Activities such as Follow and Like often have no addressing. The actors that they were sent to
+  // may read them.
   const receivers = author.sent.get(object.id.href)?.recipients ?? [];
   return audience.includes(reader) || receivers.some((recipient) => recipient.id.href === reader) ||
     (audience.includes(ctx.getFollowersUri(author.name).href) && author.followers.has(reader));
@@ -179,7 +183,7 @@ async function goneOrNotFound(request, { actors, context }) {
   return new Response("Not found.", { status: 404 });
 }
 
-// What a listener throws is in Fedify's log, and so in the journal.
+// Errors that a listener throws get into Fedify's log, and thus into the journal.
 function hear(federation, peer, journal) {
   const { actors } = peer;
   const record = async (ctx, activity) =>
@@ -191,7 +195,7 @@ function hear(federation, peer, journal) {
       inbox: ctx.recipient ?? "shared",
       activity: await activity.toJsonLd({ contextLoader: ctx.contextLoader }),
     });
-  // The effect comes before the record: who waited for the record sees the effect.
+  // The effect comes before the record. So a test that waits for the record sees the effect.
   const on = (effect) => async (ctx, activity) => {
     try {
       await effect?.(ctx, activity);
@@ -241,7 +245,8 @@ async function answerFollow(ctx, follow, { actors, followAnswer }) {
   await send(ctx, actor, [follower], answer);
 }
 
-// goAlong follows an account to where it moved. Both accounts are read anew, and each must name the other.
+// goAlong follows an account to the place that it moved to. Both accounts are read again, and each
+// must name the other.
 async function goAlong(ctx, move, { actors }) {
   const from = move.actorId.href;
   if (move.objectId?.href !== from) throw new Error(`${move.id} of ${from} moves ${move.objectId}`);
@@ -266,7 +271,8 @@ async function send(ctx, actor, recipients, activity) {
   await ctx.sendActivity({ identifier: actor.name }, recipients, activity, { orderingKey: actor.name });
 }
 
-// whoAsked finds the actor whose Follow is answered. The answer must name that Follow by id and come from the one asked.
+// whoAsked finds the actor whose Follow is answered. The answer must name that Follow by its id,
+// and must come from the followed actor.
 function whoAsked(actors, answer) {
   for (const actor of actors.values()) {
     if (actor.following.get(answer.actorId.href)?.follow === answer.objectId?.href) return actor;

@@ -1,4 +1,5 @@
-// What the peer saw: activities received, requests in both directions, errors. Tests read it and wait on it.
+// The record of the peer: received activities, requests in both directions, and errors. Tests read
+// it, and wait for its entries.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { inspect } from "node:util";
@@ -6,14 +7,16 @@ import { configure } from "@logtape/logtape";
 
 const WAIT_MS = 20_000;
 
-// Fedify tells only its log which of the three proofs of authorship it accepted; it tries them in this order.
+// Fedify accepts one of three proofs of authorship, and says only in its log which one. It tries
+// them in this order.
 const PROOFS = {
   "Linked Data Signatures are verified.": "ld-signature",
   "Object Integrity Proofs are verified.": "object-proof",
   "HTTP Signatures are verified.": "http-signature",
 };
 
-// Messages that say why a document, key or signature was not accepted. Most are debug messages in Fedify.
+// Matches the log messages that say why a document, key or signature was not accepted. Most of
+// them are debug messages in Fedify.
 const REASON = /^(Failed to (verify|fetch|parse|normalize)|The (signer|actor|owner|document|object's)\b)|refusing/;
 
 export class Journal {
@@ -42,8 +45,9 @@ export class Journal {
     });
   }
 
-  // within runs what belongs to one request or control call. Requests made and reasons logged meanwhile are gathered in
-  // the scene that it passes to run.
+  // within runs the work of one request or of one control call. It passes a scene to run(). The
+  // scene collects the requests that are made meanwhile, and the reasons that are logged
+  // meanwhile.
   within(request, run) {
     const scene = { request, sent: [], why: [] };
     return this.#scene.run(scene, run, scene);
@@ -58,7 +62,7 @@ export class Journal {
     return entry;
   }
 
-  // arrived remembers by which request an activity came, for receive.
+  // arrived stores which request brought an activity. receive uses it.
   arrived(activityId, request) {
     this.#arrivals.set(activityId, request);
   }
@@ -77,7 +81,8 @@ export class Journal {
     for (const waiter of this.#waiting) waiter(entry);
   }
 
-  // wait resolves to the first received activity after number `after` that matches, or to null after 20 s.
+  // wait resolves to the first matching activity with a number above `after`, or to null after 20
+  // s.
   wait({ type, actor, object, after = 0 }) {
     const matches = (entry) =>
       entry.seq > after && (!type || entry.type === type) && (!actor || entry.actor === actor) &&

@@ -1,5 +1,6 @@
-// Resolves the names of npm packages in the folder that `install` filled. Import this before anything that needs them,
-// and the rest with a dynamic import(): static imports are resolved before this file runs.
+// Makes the names of npm packages resolve to the folder that `install` filled. Import this file
+// before any file that needs those packages. Import such files with import(), because static
+// imports are resolved before this file runs.
 
 import { registerHooks } from "node:module";
 import { homedir } from "node:os";

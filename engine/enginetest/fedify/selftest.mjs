@@ -1,4 +1,5 @@
-// Two peers federate with each other, once for each way to sign first: node selftest.mjs
+// Two peers federate with each other, once with each dialect as the first to sign with. Run it
+// with: node selftest.mjs
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -36,7 +37,8 @@ async function start(t, env) {
   return { origin, get, post, seen: 0, complaints: () => complaints };
 }
 
-// expect waits for the next activity of a type, so that it is an error when the same one comes twice.
+// expect waits for the next activity. It fails if the activity has another type, for example
+// because one activity came twice.
 async function expect(peer, type) {
   const entry = await peer.get(`wait?type=${type}&after=${peer.seen}`);
   assert.equal(entry.type, type, `waiting for ${type}: ${JSON.stringify(entry)}\n${peer.complaints()}`);

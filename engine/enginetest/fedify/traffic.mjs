@@ -1,11 +1,11 @@
-// HTTP in both directions, each request noted in the journal.
+// HTTP in both directions. The journal records each request.
 
 import { createServer } from "node:http";
 
 const plainFetch = globalThis.fetch;
 
-// listen binds 127.0.0.1 at once, so that the origin is known before there is anything to serve. The requests it gets
-// before serve is called wait.
+// listen binds 127.0.0.1 at once, so that the origin is known early. Requests that arrive before
+// the returned function serve is called wait.
 export async function listen({ port, journal }) {
   let start;
   const handlers = new Promise((resolve) => (start = resolve));
@@ -29,7 +29,8 @@ export async function listen({ port, journal }) {
   return { origin: `http://127.0.0.1:${server.address().port}`, serve: start };
 }
 
-// toRequest believes the Host header, as a server behind a proxy does: the signed @authority and @target-uri depend on it.
+// toRequest trusts the Host header, as a server behind a proxy does. The signed @authority and
+// @target-uri depend on this header.
 async function toRequest(message) {
   const headers = new Headers();
   for (let i = 0; i < message.rawHeaders.length; i += 2) headers.append(message.rawHeaders[i], message.rawHeaders[i + 1]);
@@ -55,7 +56,8 @@ async function observe(request, handle, journal) {
       entry.status = response.status;
       return response;
     } catch {
-      // Fedify logs and throws, for example, when a JSON-LD context cannot be loaded; the frameworks it runs in answer 500.
+      // Fedify logs and throws, for example, if it cannot load a JSON-LD context. Web frameworks
+      // then answer 500.
       entry.status = 500;
       return new Response("Internal server error.", { status: 500 });
     } finally {
@@ -64,11 +66,11 @@ async function observe(request, handle, journal) {
   });
 }
 
-// observedFetch replaces the global fetch, which is what Fedify uses.
+// observedFetch replaces the global fetch, which Fedify uses.
 async function observedFetch(input, init, journal) {
   let url = new URL(input instanceof Request ? input.url : input);
   if (!(input instanceof Request) && url.protocol === "https:" && url.hostname === "127.0.0.1") {
-    // Fedify asks for the WebFinger of a handle over https only. Test servers have no certificate.
+    // Fedify looks up a handle by WebFinger over https only. Test servers have no certificate.
     url = new URL(url.href.replace(/^https/, "http"));
     input = url;
   }
@@ -99,7 +101,8 @@ function describe(method, url, headers) {
   };
 }
 
-// signatureOf decides as Fedify does: Signature-Input makes it RFC 9421, whatever else is there.
+// signatureOf decides as Fedify does: a request with Signature-Input is signed by RFC 9421, even
+// if it has other signature headers.
 function signatureOf(headers) {
   const input = headers.get("signature-input");
   if (input) return ["rfc9421", /;\s*keyid="([^"]*)"/i.exec(input)?.[1]];

@@ -14,16 +14,16 @@ import (
 )
 
 // rsaKeys are private keys that the users and instances of a test binary share, because creating a
-// key takes more processor time than most commands. They are assigned in turn, so two users share
-// a key only if at least 15 users or instances got a key between them.
+// key takes more processor time than most commands. The keys are lent in turn. Two users thus
+// share a key only if at least 15 users or instances got a key between them.
 var rsaKeys struct {
 	sync.Mutex
 	files [16][]byte
 	next  int
 }
 
-// Lend writes an RSA key to the key folder of a user or an instance. A keyring or a command that
-// creates the keys later uses this RSA key, and makes only the Ed25519 key.
+// Lend writes an RSA key into the key folder of a user or of an instance. A keyring or a command
+// that later creates the keys uses this RSA key, and creates only the Ed25519 key.
 func Lend(t testing.TB, folder string) {
 	t.Helper()
 	err := registry.CreateFile(filepath.Join(folder, "rsa.pem"), takeKey)

@@ -17,20 +17,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Forgery is a request whose signature is made by hand instead of by the engine's own signer,
-// so that each part of it can be false. A field that is not set gets its true value.
+// Forgery is a request whose signature the test makes itself, without the engine's signer. Each
+// part of the request can thus be false. A field that is not set gets its true value.
 type Forgery struct {
 	Method  string // empty: POST
 	URL     string
-	Body    string        // the body that is digested and signed
-	Key     signature.Key // the key that signs: an RSA key, which signs with SHA-256, or an Ed25519 key
+	Body    string        // the body that the digest and the signature cover
+	Key     signature.Key // the key that signs: an RSA key signs with SHA-256; an Ed25519 key is possible, too
 	Dialect signature.Dialect
-	At      time.Time // when it is signed; zero: now
+	At      time.Time // the time of the signature; zero means now
 	Cover   string    // the covered components as the signature's parameter lists them, such as `"@method" "@path"` or "host date"
 	Params  string    // the other parameters: `;created=1;keyid="…"`, or `keyId="…",algorithm="…"`
 	Before  func(*http.Request)
 	After   func(*http.Request) // changes the request after signing; Before changes it before signing
-	Sent    string              // if set, the body that is sent in place of Body
+	Sent    string              // if set, this body is sent in place of Body
 }
 
 // Request returns the request, ready for a client to send.
@@ -76,7 +76,7 @@ func (f Forgery) Request(t testing.TB) *http.Request {
 	return r
 }
 
-// sign signs as RFC 9421 says. It accepts any list of components.
+// sign signs the request by RFC 9421. It accepts any list of components.
 func (f Forgery) sign(t testing.TB, r *http.Request) {
 	t.Helper()
 	if f.Cover == "" {
@@ -98,7 +98,7 @@ func (f Forgery) sign(t testing.TB, r *http.Request) {
 	r.Header.Set("Signature", "sig1=:"+f.seal(t, base.String())+":")
 }
 
-// component returns the value of a component, or nothing for an unknown one.
+// component returns the value of a component, or "" if the component is unknown.
 func (f Forgery) component(r *http.Request, component string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(component, `"`), `"`)
 	switch name {
@@ -116,7 +116,7 @@ func (f Forgery) component(r *http.Request, component string) string {
 	return strings.Join(r.Header.Values(name), ", ")
 }
 
-// signCavage signs as draft-cavage-http-signatures-12 says.
+// signCavage signs the request by draft-cavage-http-signatures-12.
 func (f Forgery) signCavage(t testing.TB, r *http.Request) {
 	t.Helper()
 	covers := f.Cover
@@ -144,7 +144,7 @@ func (f Forgery) signCavage(t testing.TB, r *http.Request) {
 	r.Header.Set("Signature", f.Params+`,headers="`+covers+`",signature="`+f.seal(t, strings.Join(lines, "\n"))+`"`)
 }
 
-// seal returns the signature of the signature base, in base64.
+// seal returns the signature of a signature base, in base64.
 func (f Forgery) seal(t testing.TB, base string) string {
 	t.Helper()
 	message, hash := []byte(base), crypto.Hash(0)

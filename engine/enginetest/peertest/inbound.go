@@ -39,12 +39,12 @@ type Inbound struct {
 	Inbox    *inbox.Inbox
 	Registry *registry.Registry
 	Keys     *actor.Keyring
-	Dialects Dialects // the dialects that hosts accept
+	Dialects Dialects // the signature dialects that hosts accept
 
 	config db.Config
 	folder string
 	policy atomic.Pointer[policy.Lists]
-	later  atomic.Int64 // how far the clock is ahead
+	later  atomic.Int64 // the time by which the clock is ahead
 	mu     sync.Mutex
 	woken  []vocab.Username
 
@@ -53,8 +53,8 @@ type Inbound struct {
 	instance  *sql.DB // nil until a test uses it
 }
 
-// NewInbound makes the inbound half of an engine. The functions in change may alter the parts
-// from which it is made.
+// NewInbound makes the inbound half of an engine. The functions in change may alter the parts that
+// it is made of.
 func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	t.Helper()
 	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}, unable: map[vocab.Username]bool{}}
@@ -110,7 +110,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 
 func (in *Inbound) now() time.Time { return time.Now().Add(time.Duration(in.later.Load())) }
 
-// Later moves the clock forward.
+// Later moves the clock forward by d.
 func (in *Inbound) Later(d time.Duration) { in.later.Add(int64(d)) }
 
 // Block adds hosts to the blocked domains.
@@ -127,7 +127,7 @@ func (in *Inbound) Suspend(actors ...vocab.ID) {
 	in.policy.Store(&l)
 }
 
-// noteOwing records the user of a commit if the commit added deliveries.
+// noteOwing records that the user of a commit owes deliveries, if the commit added deliveries.
 func (in *Inbound) noteOwing(_ context.Context, c user.Commit) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -136,7 +136,8 @@ func (in *Inbound) noteOwing(_ context.Context, c user.Commit) {
 	}
 }
 
-// Woken reports whether the dispatcher would have been told that u owes a delivery.
+// Woken reports whether the dispatcher of a real engine would have been told that u owes a
+// delivery.
 func (in *Inbound) Woken(u vocab.Username) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -154,7 +155,7 @@ func (in *Inbound) User(t testing.TB, name string) vocab.Username {
 	return u
 }
 
-// DB returns u's database, for tests to read and to damage.
+// DB returns u's database. Tests may read the database and damage it.
 func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	t.Helper()
 	in.mu.Lock()
@@ -167,12 +168,12 @@ func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 		t.Fatal(err)
 	}
 	d.SetMaxIdleConns(1)                  // opening a connection takes longer than most queries
-	d.SetConnMaxIdleTime(5 * time.Second) // there are many scenes
+	d.SetConnMaxIdleTime(5 * time.Second) // so that many scenes do not keep connections open
 	in.databases[u] = d
 	return d
 }
 
-// SQL returns the instance database, for tests to read.
+// SQL returns the instance database. Tests may read it.
 func (in *Inbound) SQL(t testing.TB) *sql.DB {
 	t.Helper()
 	in.mu.Lock()
@@ -182,21 +183,21 @@ func (in *Inbound) SQL(t testing.TB) *sql.DB {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.SetMaxOpenConns(4) // there are many scenes
+		d.SetMaxOpenConns(4) // so that many scenes do not use too many connections
 		in.instance = d
 	}
 	return in.instance
 }
 
-// Unable records that the test has broken part of u's database, so that u cannot apply
-// activities. Able ends this.
+// Unable records that the test has broken part of u's database, so that activities cannot be
+// applied for u. Able takes this back.
 func (in *Inbound) Unable(u vocab.Username) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.unable[u] = true
 }
 
-// Able records that u can apply activities again.
+// Able records that activities can be applied for u again.
 func (in *Inbound) Able(u vocab.Username) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -206,16 +207,16 @@ func (in *Inbound) Able(u vocab.Username) {
 func (in *Inbound) whoIsUnable() []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	names := []string{} // an empty array and not NULL
+	names := []string{} // stored as an empty array, not as NULL
 	for u := range in.unable {
 		names = append(names, u.String())
 	}
 	return names
 }
 
-// Down makes u's database refuse connections until Up. It ends the sessions that use the database.
-// A session with the application name "obstruction" is ended last, because a session that waits
-// for its locks could otherwise commit before being ended.
+// Down makes u's database refuse connections until Up is called. It ends all sessions of the
+// database. A session with the application name "obstruction" is ended last: a session that waits
+// for its locks could otherwise commit before it is ended.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)
@@ -224,7 +225,7 @@ func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	in.closeDatabase(t, in.config.Name+"_"+u.String())
 }
 
-// DownInstance makes the instance database refuse connections until UpInstance.
+// DownInstance makes the instance database refuse connections until UpInstance is called.
 func (in *Inbound) DownInstance(t testing.TB) { in.closeDatabase(t, in.config.Name) }
 
 // UpInstance makes the instance database accept connections again.
@@ -233,8 +234,8 @@ func (in *Inbound) UpInstance(t testing.TB) {
 }
 
 func (in *Inbound) closeDatabase(t testing.TB, database string) {
-	// This command has a transaction of its own, because it takes effect when the transaction is
-	// committed.
+	// This command is not in one transaction with the next, because it takes effect at its
+	// commit.
 	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`)
 	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '`+database+`' ORDER BY application_name = 'obstruction') sessions`)
 }
@@ -290,7 +291,7 @@ func (in *Inbound) Column(t testing.TB, u vocab.Username, query string, args ...
 	return out
 }
 
-// Dialects stores in memory the dialect that each host accepts.
+// Dialects stores in memory which signature dialect each host accepts.
 type Dialects struct{ known sync.Map }
 
 func (d *Dialects) Dialect(_ context.Context, host string) (signature.Dialect, bool) {

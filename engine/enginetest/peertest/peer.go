@@ -1,6 +1,6 @@
-// Package peertest simulates other servers for the inbound half of an engine. Their actors have
-// real keys, their documents are fetched over loopback, and their requests are signed as on the
-// open network. Tests can read the real databases afterwards.
+// Package peertest simulates other servers for the inbound half of an engine. The actors of these
+// servers have real keys, their documents are fetched over loopback, and their requests are signed
+// as on the open network. Tests can read the engine's real databases afterwards.
 package peertest
 
 import (
@@ -26,9 +26,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Peer is another server. It serves the documents that it was given, and answers 404 to other
-// requests. It accepts every POST. It records all requests, except POSTs that a handler of
-// Handle answers.
+// Peer simulates another server. It answers requests for a path as Serve, Answer or Handle has
+// set, and 404 for all other paths. It accepts every POST. It records all requests, except those
+// POSTs that a handler set by Handle answers.
 type Peer struct {
 	Origin string
 	actors *atomic.Uint32 // the number of actors in its test
@@ -37,7 +37,7 @@ type Peer struct {
 	pages  map[string]page
 	asked  []string
 	posted []Posted
-	gate   chan struct{} // nil, or closed when responses may be sent
+	gate   chan struct{} // if not nil, responses wait until it is closed
 }
 
 // Posted is a POST request, with its body.
@@ -49,7 +49,7 @@ type Posted struct {
 type page struct {
 	status int
 	body   []byte
-	handle http.HandlerFunc // answers in place of status and body
+	handle http.HandlerFunc // if not nil, answers in place of status and body
 }
 
 // New starts a peer on an address of loopback, such as 127.0.0.2. Each address is an origin and
@@ -61,7 +61,8 @@ func New(t testing.TB, address string) *Peer {
 	return p
 }
 
-// NewTLS is New for a peer that speaks TLS with config, which may be a faulty one.
+// NewTLS does the same as New, for a peer that speaks TLS. The parameter config may be faulty on
+// purpose.
 func NewTLS(t testing.TB, address string, config *tls.Config) *Peer {
 	t.Helper()
 	p, s := serve(t, "https", address)
@@ -111,8 +112,8 @@ func (p *Peer) Posted() []Posted {
 	return slices.Clone(p.posted)
 }
 
-// Stall makes the peer accept requests without answering them until resume is called. A handler of
-// Handle is held up only if it calls WriteHeader.
+// Stall makes the peer accept requests and not answer them until resume is called. A handler set
+// by Handle waits only if it calls WriteHeader.
 func (p *Peer) Stall() (resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +173,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", vocab.ActivityJSON)
 	w.WriteHeader(s.status)
-	_, _ = w.Write(s.body) // the client may have hung up
+	_, _ = w.Write(s.body) // fails if the client has hung up
 }
 
 // Actor is an actor on a peer.
@@ -204,8 +205,9 @@ func (a *Actor) Show() { a.peer.Serve(a.path, a.Doc.JSON()) }
 // Gone makes the actor's server answer 410 for the actor.
 func (a *Actor) Gone() { a.peer.Answer(a.path, http.StatusGone) }
 
-// Post returns a POST of body to an inbox. The request declares the media type, and is signed at
-// the time now in the dialect d: by Ed25519 in RFC 9421, by RSA in draft-cavage.
+// Post returns a POST request to an inbox, with the parameter body as its body. The request
+// declares the media type, and is signed in the dialect d at the time now. It is signed with
+// Ed25519 in RFC 9421, and with RSA in draft-cavage.
 func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signature.Dialect, now time.Time) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
@@ -220,8 +222,8 @@ func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signa
 	return r
 }
 
-// rsaKeys returns four keys, and no more, because creating a key takes long. Actors that a test
-// makes one after another have different keys, even if other tests run in parallel.
+// rsaKeys returns only four keys, because creating a key takes long. Actors that a test makes one
+// after another have different keys, even if other tests run in parallel.
 var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	keys := make([]*rsa.PrivateKey, 4)
 	for i := range keys {
@@ -236,8 +238,8 @@ var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 
 var actorsByTest sync.Map // maps the name of a test to the number of its actors
 
-// actorsOf returns the counter of a test's actors, which all its peers share. A subtest uses the
-// counter of the test around it, if that outer test has peers, too.
+// actorsOf returns the counter of a test's actors. All peers of the test share the counter. A
+// subtest uses the counter of the test around it if that outer test has peers.
 func actorsOf(t testing.TB) *atomic.Uint32 {
 	for outer := t.Name(); outer != ""; outer = outer[:max(strings.LastIndexByte(outer, '/'), 0)] {
 		if n, ok := actorsByTest.Load(outer); ok {

@@ -22,15 +22,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Scene is a user, alice, and the events that concern her. Short names stand for ids:
-// "us:/alice" is her actor, "us:/@alice" is her page, "p:/carol" and "q:/mallory" are actors on
-// two peers. Scenes are independent, so many can run in parallel on one engine.
+// Scene is a user, alice, and the events that concern alice. Short names stand for ids:
+// "us:/alice" is alice's actor, "us:/@alice" is alice's page, "p:/carol" and "q:/mallory" are
+// actors on two peers. Scenes do not depend on each other, so many can run in parallel on one
+// engine.
 type Scene struct {
 	*Inbound
 	t      testing.TB
 	Alice  vocab.Username
 	peers  map[string]*Peer
-	base   string // the prefix of this scene's paths on the peers
+	base   string // the beginning of this scene's paths on the peers
 	actors map[string]*Actor
 	long   *strings.Replacer
 	short  *strings.Replacer
@@ -46,7 +47,7 @@ type Stage struct {
 
 	mu     sync.Mutex
 	scenes int
-	free   []vocab.Username // users of finished scenes, reused because making a database takes longer than most scenes
+	free   []vocab.Username // users of finished scenes; they are reused because making a database takes long
 	users  int
 }
 
@@ -76,15 +77,15 @@ func (s *Scene) With(name string) *Scene {
 	return &other
 }
 
-// name sets what the short names mean in this scene.
+// name defines the ids that the short names stand for in this scene.
 func (s *Scene) name() {
 	me, p, q := string(s.Local.ID(s.Alice)), s.peers["p:"].Origin+s.base+"/", s.peers["q:"].Origin+s.base+"/"
 	s.long = strings.NewReplacer("us:/alice", me, "us:/@alice", s.Local.Page(s.Alice), "us:/", Origin+"/", "p:/", p, "q:/", q)
 	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", vocab.ID(p).Host(), "p:", vocab.ID(q).Host(), "q:")
 }
 
-// cast returns the number of the next scene, and a user with an empty database who is alice in
-// that scene.
+// cast returns the number of the next scene, and the user who is alice in that scene. The user's
+// database is empty.
 func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 	t.Helper()
 	st.mu.Lock()
@@ -133,7 +134,8 @@ func (s *Scene) place(name string) (*Peer, string) {
 	return peer, s.base + name[2:]
 }
 
-// Actor returns the actor of that name. The first call makes the actor and serves its document.
+// Actor returns the actor with a short name. The first call makes the actor and serves its
+// document.
 func (s *Scene) Actor(name string) *Actor {
 	if a := s.actors[name]; a != nil {
 		return a
@@ -208,19 +210,19 @@ func (s *Scene) Send(from, inbox, body string) error {
 	return s.Receive(s.Request(from, inbox, body), inbox, body)
 }
 
-// Pass is Send for a body in which short names are not replaced.
+// Pass does the same as Send, for a body in which short names are not replaced.
 func (s *Scene) Pass(from, inbox string, raw []byte) error {
 	s.t.Helper()
 	return s.receive(s.Actor(from).Post(s.t, s.Long(inbox), s.MediaType, raw, s.Dialect, s.Now()), inbox, raw)
 }
 
-// Proven returns an activity with a proof by an actor.
+// Proven returns an activity with an actor's proof.
 func (s *Scene) Proven(by, body string) []byte {
 	s.t.Helper()
 	return s.ProvenAt(by, body, s.Now())
 }
 
-// ProvenAt is Proven with a proof that was created at another time.
+// ProvenAt does the same as Proven. The proof says that it was created at the time at.
 func (s *Scene) ProvenAt(by, body string, at time.Time) []byte {
 	s.t.Helper()
 	d, err := vocab.ParseDoc([]byte(s.Long(body)))
@@ -237,8 +239,9 @@ func (s *Scene) ProvenAt(by, body string, at time.Time) []byte {
 // client is the address from which other servers send requests.
 var client = netip.MustParsePrefix("192.0.2.1/32")
 
-// Receive gives a request to the inbox as the server does. If the inbox accepts the request,
-// Receive waits until the activity has taken effect for every user who is not marked by Unable.
+// Receive gives a request to the inbox, as the server does. If the inbox accepts the request,
+// Receive waits until the activity is applied for every recipient. It does not wait for users
+// marked by Unable.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
 	return s.receive(r, inbox, []byte(s.Long(body)))
 }
@@ -252,9 +255,9 @@ func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	return err
 }
 
-// settle waits until no writer handles the activity, and the journal has it only for users who
-// are marked by Unable. Under load the journal may have it for a while for a user whose database
-// is merely slow.
+// settle waits until no writer handles the activity any more, and only users marked by Unable have
+// it in the journal. Under load, the journal may also have it for a while because a user's
+// database is slow.
 func (s *Scene) settle(r *http.Request, body []byte) {
 	s.t.Helper()
 	a, err := handler.ParseRequest(body, r.Header)
@@ -279,7 +282,7 @@ func (s *Scene) settle(r *http.Request, body []byte) {
 	}
 }
 
-// MustSend is Send, and fails the test when the activity is refused.
+// MustSend does the same as Send, and fails the test if the activity is refused.
 func (s *Scene) MustSend(from, inbox, body string) {
 	s.t.Helper()
 	if err := s.Send(from, inbox, body); err != nil {
@@ -287,9 +290,9 @@ func (s *Scene) MustSend(from, inbox, body string) {
 	}
 }
 
-// Act commits an activity of alice with its effects, as her outbox does. If target is not empty,
-// it names the actor that the activity is about. Then Act first stores that this actor is an
-// acquaintance of alice.
+// Act commits an activity of alice's together with its effects, as alice's outbox does. If target
+// is not empty, it is the short name of the actor that the activity is about. Act then first
+// stores this actor as an acquaintance of alice.
 func (s *Scene) Act(target, body string) {
 	s.t.Helper()
 	if err := s.Try(target, body); err != nil {
@@ -297,7 +300,7 @@ func (s *Scene) Act(target, body string) {
 	}
 }
 
-// Try is Act for an activity that may be refused.
+// Try does the same as Act, for an activity that may be refused.
 func (s *Scene) Try(target, body string) error {
 	s.t.Helper()
 	raw := []byte(s.Long(body))
@@ -342,7 +345,7 @@ func (s *Scene) resolve(name string) *vocab.Actor {
 	return a
 }
 
-// Follows makes alice follow an actor, who accepts.
+// Follows makes alice follow an actor. The actor accepts the follow.
 func (s *Scene) Follows(name string) {
 	s.t.Helper()
 	s.Act(name, `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"`+name+`"}`)
@@ -355,13 +358,14 @@ func (s *Scene) Followed(name string) {
 	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/follows/f","type":"Follow","actor":"`+name+`","object":"us:/alice"}`)
 }
 
-// Posts makes alice write a note. The note has the given id, and is addressed to the recipient to.
+// Posts makes alice write a note. The parameter id is the note's id, and to is its recipient.
 func (s *Scene) Posts(id, to string) {
 	s.t.Helper()
 	s.Act("", `{"id":"`+id+`/create","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"`+id+`","type":"Note","attributedTo":"us:/alice","to":"`+to+`","content":"mine"}}`)
 }
 
-// rows is a query for the rows in alice's database, one line each, with events in their order.
+// rows is a query that returns one line for each row in alice's database. Events come in their
+// order.
 const rows = `
 	SELECT 1 AS part, 0 AS seq, concat_ws(' ', 'relationship', type, nullif(relation, ''), actor_uri, status, activity_uri, nullif(direction, '')) AS line FROM relationships
 	UNION ALL SELECT 2, 0, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
@@ -384,8 +388,8 @@ var (
 	proofs = regexp.MustCompile(`,"proof":\{"@context":\[[^]]*\],[^}]*\}`)
 )
 
-// Rows returns alice's rows as lines with short names. A star replaces each UUID that the engine
-// made, and proofs are left out.
+// Rows returns alice's rows as lines with short names. A star stands for each UUID that the engine
+// made. Proofs are left out.
 func (s *Scene) Rows() []string {
 	s.t.Helper()
 	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r ORDER BY part, seq, line COLLATE "C"`)
@@ -395,8 +399,8 @@ func (s *Scene) Rows() []string {
 	return all
 }
 
-// Changes calls the function do. It returns the rows that the call added, each with a plus, and
-// the rows that the call removed, each with a minus.
+// Changes runs do(). It returns the rows that do() added, each with a plus, and the rows that do()
+// removed, each with a minus.
 func (s *Scene) Changes(do func()) []string {
 	s.t.Helper()
 	before := s.Rows()

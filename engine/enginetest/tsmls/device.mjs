@@ -1,5 +1,5 @@
-// A device of a user: a client of MLS whose keys never leave it. It has one signature key, and the
-// state of each group that it is in. Messages go in and out as base64.
+// A device of a user: an MLS client whose keys never leave it. It has one signature key, and the
+// state of each group that it is in. Messages enter and leave the device as base64.
 
 import { createECDH, createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { join } from "node:path";
@@ -62,16 +62,16 @@ const infoOf = async (state, suite) => encode({
   groupInfo: await createGroupInfoWithRatchetTree(state.groupContext, state.confirmationTag, state, state.ratchetTree, [], suite),
 });
 
-/** The actor of each leaf. */
+/** Returns the actor of each leaf. */
 const membersOf = (state) => Object.fromEntries(state.ratchetTree.flatMap((node, index) => (node?.nodeType === "leaf" ? [[index / 2, text(node.leaf.credential.identity)]] : [])));
 
 export class Device {
   #suite;
   #credential;
   #key;
-  #packages = new Map(); // by their references
-  #groups = new Map(); // the state of each, by its id
-  #pending = new Map(); // the state that a commit of ours would lead to
+  #packages = new Map(); // key packages by their references
+  #groups = new Map(); // states of groups by the groups' ids
+  #pending = new Map(); // the state of each group after our commit, while the commit waits to be merged
 
   /** Makes a device whose groups all have one suite. */
   static async make({ identity, suite = 1, isCompressed = false }) {
@@ -99,9 +99,9 @@ export class Device {
     return { groupInfo: await infoOf(this.#groups.get(group), this.#suite) };
   }
 
-  /** Makes a commit, which changes nothing here before it is merged. */
+  /** Makes a commit. The state of the device changes only when the commit is merged. */
   async commit({ group, add = [], remove = [], isPrivate = false }) {
-    const state = { ...this.#in(group), unappliedProposals: {} }; // by value, not by reference
+    const state = { ...this.#in(group), unappliedProposals: {} }; // commits carry their proposals themselves, not references to earlier ones
     const proposals = [
       ...add.map((content) => ({ proposalType: "add", add: { keyPackage: decodePackage(content) } })),
       ...remove.map((removed) => ({ proposalType: "remove", remove: { removed } })),
@@ -119,7 +119,7 @@ export class Device {
     return this.state({ group });
   }
 
-  /** Joins by a Welcome, with the key package that it names. */
+  /** Joins a group by a Welcome, with the key package that the Welcome names. */
   async join({ welcome }) {
     const { welcome: decoded } = decode(welcome, "mls_welcome");
     const reference = decoded.secrets.map(({ newMember }) => base64(newMember)).find((r) => this.#packages.has(r));
@@ -131,7 +131,7 @@ export class Device {
     return { group, ...(await this.state({ group })) };
   }
 
-  /** Asks to be removed. */
+  /** Makes a proposal to remove this device. */
   async leave({ group }) {
     const state = this.#in(group);
     const made = await mls.createProposal(state, true, { proposalType: "remove", remove: { removed: state.privatePath.leafIndex } }, this.#suite);

@@ -1,5 +1,5 @@
-// Devices that a test tells what to do. Each line of standard input is a call, as JSON; each line of
-// standard output is its answer. See README.md.
+// Runs devices for a test. Each line of standard input is a call as JSON, and each line of
+// standard output is the answer to a call. See README.md.
 
 import { createInterface } from "node:readline";
 import { stdin, stdout } from "node:process";
