@@ -13,7 +13,7 @@ func TestWhoHoldsAnID(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		id           vocab.ID
-		user, rest   string // the results of Holder; user is "" if no user holds the id
+		user, rest   string // the results of Holder; user is "" if the id belongs to no user
 		owner, inbox bool
 		foreign      bool
 	}{

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// explained signs a request with k. It returns the explanation of its signature, and the refusal.
+// explained signs a request with k. It returns the explanation of the request's signature, and the
+// first refusal in it.
 func (n *node) explained(t *testing.T, k signature.Key, want vocab.ID) (Explained, error) {
 	t.Helper()
 	r, body := n.signed(t, k, signature.RFC9421)
@@ -50,7 +51,7 @@ func TestExplainFindsWhatSignerDoes(t *testing.T) {
 			x, err := n.explained(t, tt.key, tt.want)
 			signer, refusal := n.signer(t, tt.key, signature.RFC9421, tt.want)
 			if refusal == nil && tt.want != "" && !signer.ID.Same(tt.want) {
-				refusal = refuseUnproven("foreign_key", "somebody else signed", nil) // an integrity proof by the actor may make up for it
+				refusal = refuseUnproven("foreign_key", "somebody else signed", nil) // Signer returns bob here, because a proof of carol's could still make the request valid
 			}
 			if code(err) != tt.code || code(refusal) != tt.code {
 				t.Errorf("Explain found %v, and Signer %v, want %q of both", err, refusal, tt.code)

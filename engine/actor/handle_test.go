@@ -16,15 +16,15 @@ func TestHandlesAreConfirmedByBothSides(t *testing.T) {
 	p, short, evil := newPeer(t), newPeer(t), newPeer(t)
 	at := func(name string, p *peer) string { return name + "@" + p.host() }
 
-	// Bob's handle has the host of his actor; carol's handle has a shorter host than her
-	// actor (WF-13).
+	// Bob's handle has the same host as his actor. Carol's handle has another, shorter host
+	// than her actor (WF-13).
 	p.show("/users/bob", p.person(t, "bob", 0))
 	p.finger(at("bob", p), at("Bob", p), p.id("/users/bob"))
 	p.show("/users/carol", p.person(t, "carol", 0))
 	p.finger(at("carol", p), at("carol", short), p.id("/users/carol"))
 	short.finger(at("carol", short), at("carol", short), p.id("/users/carol"))
 
-	// The others lie.
+	// The other actors and handles lie.
 	evil.finger(at("bob", evil), at("bob", evil), p.id("/users/bob"))
 	evil.finger(at("victim", evil), at("bob", p), evil.id("/users/victim"))
 	evil.show("/users/victim", evil.person(t, "victim", 0))
@@ -144,7 +144,7 @@ func TestWebFingerAnswersOfOthers(t *testing.T) {
 				if r.Header.Get("Signature") != "" || !strings.Contains(r.Header.Get("Accept"), "application/jrd+json") {
 					t.Errorf("asked with %v", r.Header)
 				}
-				_, _ = w.Write([]byte(tt.body)) // the client may have hung up
+				_, _ = w.Write([]byte(tt.body)) // fails if the client has hung up
 			})
 			a, err := n.Handle(context.Background(), "bob@"+p.host())
 			checkKind(t, "Handle", err, tt.want)

@@ -13,12 +13,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// byStranger returns the context of work that a stranger pays for.
+// byStranger returns the context of work that is charged to a stranger's address.
 func byStranger() context.Context {
 	return policy.PaidByAddress(context.Background(), netip.MustParsePrefix("192.0.2.1/32"))
 }
 
-// stored returns the document of an actor in the store, or "" if there is none.
+// stored returns the document of an actor in the store. It returns "" if the store has none.
 func (n *node) stored(t *testing.T, id vocab.ID) string {
 	t.Helper()
 	row, err := n.store.Find(context.Background(), id)
@@ -31,8 +31,8 @@ func (n *node) stored(t *testing.T, id vocab.ID) string {
 	return string(row.Actor.Raw)
 }
 
-// When a stranger makes this server look at an actor that no user here knows, the actor is kept
-// in memory only, until Keep stores it.
+// A stranger makes this server fetch an actor that no user here knows. The actor stays in memory
+// only, until Keep stores it.
 func TestActorsOfNobodyAreInMemoryAlone(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
@@ -75,8 +75,8 @@ func TestActorsOfNobodyAreInMemoryAlone(t *testing.T) {
 	}
 }
 
-// An actor that a user of this server asks for is stored, even if it is already in memory for a
-// stranger.
+// When a user of this server looks up an actor, the actor is stored. This holds even if the actor
+// is already in memory because of a stranger.
 func TestActorsThatUsersAskForAreStored(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
@@ -96,7 +96,8 @@ func TestActorsThatUsersAskForAreStored(t *testing.T) {
 	}
 }
 
-// An actor that was forgotten because it was not used for long is stored again when it is used.
+// An actor was not used for a long time, and is forgotten. When it is used again, it is stored
+// again.
 func TestAForgottenActorIsStoredAgain(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A text that cannot be a key is not kept in memory.
+// A text that cannot be a key is not stored in memory.
 func TestATextThatIsNoKeyIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
@@ -36,18 +36,17 @@ func TestATextThatIsNoKeyIsNotRemembered(t *testing.T) {
 	}
 }
 
-// SG-14: other servers show the owner of a key in several forms, and the engine reads each of
-// them.
+// SG-14: other servers name the owner of a key in several forms. The engine reads each of them.
 func TestKeysInEveryShape(t *testing.T) {
 	t.Parallel()
 	private, edwards := theirs(t, 0)
 	public := signature.MarshalPublicKeyPEM(&private.PublicKey)
 	for _, tt := range []struct {
 		name    string
-		key     string // the path of its id on the peer
+		key     string // the path of the key's id on the peer
 		ed25519 bool
 		serve   func(p *peer, bob vocab.Doc)
-		asked   int // the number of requests, the first time
+		asked   int // requests that the first look-up makes
 	}{
 		{"an actor with a fragment key", "/users/bob#main-key", false, func(p *peer, bob vocab.Doc) {
 			p.show("/users/bob", bob)
@@ -107,7 +106,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	public := signature.MarshalPublicKeyPEM(&private.PublicKey)
 	n, p, victim := newNode(t, settings{}), newPeer(t), newPeer(t)
 	victim.show("/users/carol", victim.person(t, "carol", 1))
-	p.show("/users/bob", p.person(t, "bob", 1)) // with a key other than the signing one
+	p.show("/users/bob", p.person(t, "bob", 1)) // bob's document has another key than the one that signs
 	claiming := func(id, owner string) vocab.Doc {
 		return vocab.Doc{"id": p.URL + id, "type": "Key", "owner": owner, "publicKeyPem": public}
 	}
@@ -122,7 +121,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	p.say("/keys/away", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, victim.URL+"/users/carol", http.StatusFound)
 	})
-	// Mallory lists a key of carol's as her own. Trent lists a key of his own as carol's.
+	// Mallory lists a key of carol's as mallory's. Trent lists a key of trent's as carol's.
 	p.show("/users/mallory", with(p.person(t, "mallory", 0), vocab.Doc{"publicKey": vocab.Doc{"id": victim.URL + "/users/carol#main-key",
 		"owner": p.URL + "/users/mallory", "publicKeyPem": public}}))
 	p.show("/users/trent", with(p.person(t, "trent", 0), vocab.Doc{"publicKey": vocab.Doc{"id": p.URL + "/users/trent#main-key",
@@ -150,7 +149,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 		{"SIG-31 the instance for its user", p.URL + "/users/bob#main-key", p.URL + "/actor"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 2 { // a second try is refused for the same reason
+			for range 2 { // the second attempt is refused for the same reason as the first
 				a, err := n.signer(t, signature.Key{ID: tt.key, Private: private}, signature.RFC9421, vocab.ID(tt.want))
 				if fault.KindOf(err) != fault.Unauthenticated {
 					t.Errorf("Signer = %v, %v, want 401", a, err)
@@ -163,7 +162,7 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	}
 }
 
-// Mallory lists the key of bob, who is on the same server. Bob's requests still verify.
+// Mallory lists bob's key as hers. Both are on the same server. Bob's requests still verify.
 func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
@@ -183,8 +182,8 @@ func TestAKeyWithAFragmentIsOfTheActorAtItsDocument(t *testing.T) {
 	}
 }
 
-// Mallory lists a key of bob's that has a document of its own. The key is bob's, because its
-// document says so.
+// Mallory lists a key of bob's as hers. The key has its own document, which names bob as the
+// owner. So the key belongs to bob.
 func TestAKeyWithADocumentIsOfTheOwnerThatTheDocumentNames(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)

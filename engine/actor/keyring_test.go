@@ -103,7 +103,7 @@ func TestRacingProcessesAgreeOnTheKeys(t *testing.T) {
 	keys := make([][2]any, 4)
 	for i := range keys {
 		wg.Go(func() {
-			k := NewKeyring(users, data, "https://us.example") // each stands for a process
+			k := NewKeyring(users, data, "https://us.example") // stands for a process of its own
 			if err := k.CreateInstance(); err != nil {
 				t.Error(err)
 				return
@@ -141,7 +141,7 @@ func TestHalfMadeKeysAreCompleted(t *testing.T) {
 	if err := os.Remove(keyFile(k.Dir(alice), "ed25519")); err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(k.Dir(alice), ".ed25519.pem.123.tmp") // as a killed process leaves it
+	old := filepath.Join(k.Dir(alice), ".ed25519.pem.123.tmp") // a killed process leaves such a file
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -225,8 +225,8 @@ func TestReplacedKeysAreNoticed(t *testing.T) {
 	}
 }
 
-// FRS-05: a private key must be readable by this account only, and must not be a link, which
-// could lead to any file.
+// FRS-05: only this account may be able to read a private key. The key must not be a link either,
+// because a link could lead to any file.
 func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	t.Parallel()
 	alice := username(t, "alice")
@@ -241,7 +241,7 @@ func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		prepare func(*testing.T, *Keyring)
-		want    string // the public text of the refusal; empty if the keys are used
+		want    string // the public text of the refusal; empty if the keys are accepted
 	}{
 		{"its owner may write", mode(0o600), ""},
 		{"its owner may only read", mode(0o400), ""},
@@ -295,7 +295,8 @@ func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	}
 }
 
-// Each request asks for a refused key again. The log shows each state of the key once.
+// While a key is refused, each request reads it again. The log has one line for each state of the
+// key.
 func TestRefusedKeysAreLoggedOncePerState(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

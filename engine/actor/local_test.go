@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// here returns a Local with keys for alice, and the profiles that it reads.
+// here returns a Local with keys of alice, and the user profiles that it reads.
 func here(t testing.TB, origin string) (*Local, *people) {
 	t.Helper()
 	k := NewKeyring(t.TempDir(), t.TempDir(), origin)
@@ -229,7 +229,7 @@ func TestWebFingerAnswers(t *testing.T) {
 	}
 }
 
-// Once a server offers pages for people, the actor document and WebFinger link to them.
+// Once a server offers pages for people, the actor document and WebFinger contain links to them.
 func TestPagesAreNamedWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	l, _ := here(t, "https://us.example")
@@ -268,8 +268,8 @@ func TestPagesAreNamedWhereTheyAre(t *testing.T) {
 	}
 }
 
-// The digest decides whether other servers are told of a change. It changes with each member of
-// the user's file that changes the document, and with no other.
+// The digest decides whether other servers are notified of a change of the user's file. It changes
+// if and only if the change alters the actor document.
 func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
 	t.Parallel()
 	l, p := here(t, "https://us.example")

@@ -31,7 +31,7 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		h    http.HandlerFunc
-		want fault.Kind // Internal: note 1 is returned
+		want fault.Kind // zero: note 1 is returned
 	}{
 		{"another address", activity(note(p, "/notes/1")), 0},
 		{"an address that leads there", redirect(p.id("/notes/1")), 0},
@@ -40,7 +40,7 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 		{"ORG-18 a redirect to another server", redirect(other.id("/notes/1")), fault.Protocol},
 		{"ORG-19 a file", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(note(p, "/notes/1").JSON()) // the client may have hung up
+			_, _ = w.Write(note(p, "/notes/1").JSON()) // fails if the client has hung up
 		}, fault.Protocol},
 		{"no type", activity(with(note(p, "/notes/1"), vocab.Doc{"type": nil, "id": p.URL + "/no-type"})), fault.Protocol},
 		{"more than is taken", activity(with(note(p, "/more-than-is-taken"), vocab.Doc{"content": strings.Repeat("x", 129<<10)})), fault.Protocol},
@@ -61,8 +61,8 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 	}
 }
 
-// A peer redirects to another server. The engine does not ask that server, does not use up its
-// budget, and records no failure of it.
+// A peer redirects a request to another server. The engine sends that server no request, charges
+// nothing to its budget, and records no failure of it.
 func TestARedirectSpendsNothingOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -104,9 +104,9 @@ func TestPrivateObjectsAreAskedForByTheUser(t *testing.T) {
 		name   string
 		as     *vocab.Username
 		public bool
-		status int // the status for actors that may not read the object
+		status int // the status that the peer answers to actors that may not read the object
 		want   fault.Kind
-		signer string // of the last request
+		signer string // the signer of the last request
 	}{
 		{"public", &alice, true, 0, 0, "/actor"},
 		{"private, refused", nil, false, 403, fault.NotFound, "/actor"},
@@ -139,8 +139,8 @@ func TestPrivateObjectsAreAskedForByTheUser(t *testing.T) {
 	}
 }
 
-// A fetch for a user makes two requests, as the instance actor and as the user. Both count
-// against the domain's budget.
+// A fetch for a user makes two requests: one signed by the instance actor, one signed by the user.
+// Both count against the domain's budget.
 func TestThePrivateObjectsOfADomainAreBudgeted(t *testing.T) {
 	t.Parallel()
 	alice := username(t, "alice")

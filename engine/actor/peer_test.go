@@ -46,7 +46,7 @@ func (c *clock) pass(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// people has the profiles of users, which tests change.
+// people has the users' profiles. Tests change them.
 type people struct {
 	mu sync.Mutex
 	of map[vocab.Username]registry.User
@@ -67,13 +67,13 @@ func (p *people) set(u vocab.Username, c registry.User) {
 	p.of[u] = c
 }
 
-// dialects is a store that knows no host's dialect.
+// dialects is a store that does not know the dialect of any host.
 type dialects struct{}
 
 func (dialects) Dialect(context.Context, string) (signature.Dialect, bool) { return 0, false }
 func (dialects) Learn(context.Context, string, signature.Dialect)          {}
 
-// keyFiles returns the files of two sets of keys. They are made once, because making keys is
+// keyFiles returns the files of two sets of keys. The sets are made once, because making keys is
 // slow.
 var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
 	var sets [2]map[string][]byte
@@ -98,7 +98,7 @@ var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
 	return sets
 })
 
-// writeKeys writes a set of keys to the directory of a keyring.
+// writeKeys writes the set of keys with a number to a keyring's directory.
 func writeKeys(t testing.TB, dir string, set int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -111,7 +111,7 @@ func writeKeys(t testing.TB, dir string, set int) {
 	}
 }
 
-// theirs returns the private keys of a set, 0 or 1, for an actor of a peer.
+// theirs returns the private keys of set 0 or 1, for an actor on a peer.
 func theirs(t testing.TB, set int) (*rsa.PrivateKey, ed25519.PrivateKey) {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,11 +136,12 @@ func username(t testing.TB, s string) vocab.Username {
 	return u
 }
 
-// peer is another server on loopback. It answers as it was told with say, and counts requests.
+// peer simulates another server on loopback. It answers as the test has set with say, and counts
+// requests.
 type peer struct {
 	*httptest.Server
 	mu   sync.Mutex
-	says map[string]http.HandlerFunc // by path
+	says map[string]http.HandlerFunc // handlers by the paths that they answer
 	hits map[string]int
 }
 
@@ -177,22 +178,22 @@ func (p *peer) say(path string, h http.HandlerFunc) {
 	p.says[path] = h
 }
 
-// show makes the peer serve a document at path.
+// show makes the peer serve a document at a path.
 func (p *peer) show(path string, d vocab.Doc) { p.say(path, activity(d)) }
 
-// status makes the peer answer path with that status.
+// status makes the peer answer requests for a path with a status.
 func (p *peer) status(path string, status int) {
 	p.say(path, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
-// finger makes the peer answer WebFinger for a handle with an actor and a subject.
+// finger makes the peer answer WebFinger for a handle. The answer names an actor and a subject.
 func (p *peer) finger(handle, subject string, id vocab.ID) {
 	d := vocab.Doc{"subject": "acct:" + subject, "links": []any{
 		vocab.Doc{"rel": "http://webfinger.net/rel/profile-page", "type": "text/html", "href": string(id)},
 		vocab.Doc{"rel": "self", "type": vocab.MediaType, "href": string(id)}}}
 	p.say("/.well-known/webfinger acct:"+handle, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/jrd+json")
-		_, _ = w.Write(d.JSON()) // the client may have hung up
+		_, _ = w.Write(d.JSON()) // fails if the client has hung up
 	})
 }
 
@@ -202,7 +203,7 @@ func (p *peer) asked(path string) int {
 	return p.hits[path]
 }
 
-// all returns the number of requests on all paths.
+// all returns the number of requests for all paths together.
 func (p *peer) all() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,11 +216,12 @@ func (p *peer) all() (n int) {
 func activity(d vocab.Doc) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
-		_, _ = w.Write(d.JSON()) // the client may have hung up
+		_, _ = w.Write(d.JSON()) // fails if the client has hung up
 	}
 }
 
-// person returns the document of an actor of p with the RSA key of a set as #main-key.
+// person returns the document of an actor on p. Its #main-key is the RSA key of the set with a
+// number.
 func (p *peer) person(t testing.TB, name string, set int) vocab.Doc {
 	t.Helper()
 	r, _ := theirs(t, set)
@@ -228,7 +230,7 @@ func (p *peer) person(t testing.TB, name string, set int) vocab.Doc {
 		"publicKey": vocab.Doc{"id": id + "#main-key", "owner": id, "publicKeyPem": signature.MarshalPublicKeyPEM(&r.PublicKey)}}
 }
 
-// with returns a copy of d with changes; nil removes a member.
+// with returns a copy of d with changes. A change to nil removes a member.
 func with(d vocab.Doc, changes vocab.Doc) vocab.Doc {
 	out := vocab.Doc{}
 	for k, v := range d {
@@ -244,7 +246,7 @@ func with(d vocab.Doc, changes vocab.Doc) vocab.Doc {
 	return out
 }
 
-// node has the parts of an engine that this package implements, at an origin on loopback.
+// node has those parts of an engine that this package implements. Its origin is on loopback.
 type node struct {
 	*Resolver
 	verifier *Verifier
@@ -310,7 +312,8 @@ func (n *node) restarted(t testing.TB) *node {
 	return newNode(t, settings{origin: n.local.Origin(), store: n.store, clock: n.clock})
 }
 
-// signed returns a request to n's shared inbox, signed with k, and its body.
+// signed returns a request to n's shared inbox that is signed with k. It also returns the
+// request's body.
 func (n *node) signed(t testing.TB, k signature.Key, d signature.Dialect) (*http.Request, []byte) {
 	t.Helper()
 	body := []byte(`{"type":"Create"}`)
@@ -322,7 +325,7 @@ func (n *node) signed(t testing.TB, k signature.Key, d signature.Dialect) (*http
 	return r, body
 }
 
-// signer returns the actor that signed a request, according to n.
+// signer signs a request with k. It returns the signer that the verifier of n finds.
 func (n *node) signer(t testing.TB, k signature.Key, d signature.Dialect, want vocab.ID) (*vocab.Actor, error) {
 	t.Helper()
 	r, body := n.signed(t, k, d)
@@ -333,7 +336,7 @@ func (n *node) signer(t testing.TB, k signature.Key, d signature.Dialect, want v
 	return n.verifier.Signer(context.Background(), claims, want)
 }
 
-// checkKind fails the test unless err is of that kind; Internal stands for no error.
+// checkKind fails the test unless err has the kind want. Internal means that err must be nil.
 func checkKind(t testing.TB, what string, err error, want fault.Kind) {
 	t.Helper()
 	if want == fault.Internal && err != nil || want != fault.Internal && fault.KindOf(err) != want {
@@ -341,7 +344,7 @@ func checkKind(t testing.TB, what string, err error, want fault.Kind) {
 	}
 }
 
-// store is a Store and a Keeper, as the instance database is.
+// store is a Store and also a Keeper, as the instance database is.
 type store interface {
 	Store
 	Keeper

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// provenBy returns a proof made with a key.
+// provenBy returns a proof made with a key. The parameter method is the id of the key.
 func (n *node) provenBy(t testing.TB, method string, key ed25519.PrivateKey) *proof.Proof {
 	t.Helper()
 	d, err := proof.Sign(vocab.Doc{"type": "Note"}, vocab.ID(method), key, n.clock.now())
@@ -26,7 +26,7 @@ func (n *node) provenBy(t testing.TB, method string, key ed25519.PrivateKey) *pr
 	return p
 }
 
-// asserting returns the document of bob, whose proofs that key verifies.
+// asserting returns the document of bob with a key that verifies bob's proofs.
 func (p *peer) asserting(t testing.TB, key ed25519.PrivateKey) vocab.Doc {
 	id := p.URL + "/users/bob"
 	return with(p.person(t, "bob", 0), vocab.Doc{"assertionMethod": vocab.Doc{"id": id + "#ed25519-key", "type": "Multikey", "controller": id,
@@ -39,9 +39,9 @@ func TestProver(t *testing.T) {
 	rsaKey, other := theirs(t, 1)
 	for _, tt := range []struct {
 		name   string
-		method string // the path of the key's id on the peer; bob's key if empty
+		method string // the path of the key's id on the peer; empty for the id of bob's key
 		key    ed25519.PrivateKey
-		change func(p *peer, bob vocab.Doc) // of what is shown
+		change func(p *peer, bob vocab.Doc) // changes the documents on the peer
 		want   fault.Kind
 		code   string
 	}{

@@ -102,7 +102,7 @@ func TestFailuresAreRemembered(t *testing.T) {
 		status int
 		want   fault.Kind
 		code   string
-		asked  int // knocks of one try
+		asked  int // requests that one Resolve makes
 	}{
 		{"400", 400, fault.Protocol, PeerRefused, 2},
 		{"401", 401, fault.NotFound, PeerRefused, 2},
@@ -148,7 +148,7 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 	serve := func(contentType string, d vocab.Doc) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
-			_, _ = w.Write(d.JSON()) // the client may have hung up
+			_, _ = w.Write(d.JSON()) // fails if the client has hung up
 		}
 	}
 	redirect := func(to vocab.ID) http.HandlerFunc {
@@ -161,7 +161,7 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		h    http.HandlerFunc
-		want fault.Kind // Internal: it is bob
+		want fault.Kind // zero: bob is returned
 	}{
 		{"a second address of the actor", activity(bob), 0},
 		{"an address that leads to the actor", redirect(p.id("/users/bob")), 0},
@@ -186,8 +186,8 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := "/" + strings.ReplaceAll(tt.name, " ", "-")
 			p.say(path, tt.h)
-			// The other server would show the actor, so a redirect to it that was
-			// followed would succeed.
+			// The other server would serve the actor. So the test fails if the engine
+			// follows a redirect there.
 			other.show("/users/bob", with(bob, vocab.Doc{"id": p.URL + path}))
 			a, err := n.Resolve(context.Background(), p.id(path))
 			checkKind(t, "Resolve", err, tt.want)
@@ -198,8 +198,8 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 	}
 }
 
-// Sharkey and others answer a signature that they cannot read with 200 and a stripped actor. The
-// engine then asks again in the other dialect.
+// If Sharkey and some other servers cannot read a signature, they answer 200 with an actor that
+// lacks members. The engine then requests the actor again in the other dialect.
 func TestAStrippedActorBringsASecondKnock(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
@@ -301,8 +301,8 @@ func TestLocalActorsAreNeverFetched(t *testing.T) {
 	}
 }
 
-// The directory of the keys may be on a disk that is not mounted yet, so missing keys do not mean
-// that the user is gone.
+// The directory of a user's keys may be on a disk that is not mounted yet. So missing keys do not
+// mean that the user is gone.
 func TestAUserWithoutKeysIsNotGone(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -384,7 +384,7 @@ func TestSuspendedActorsAreNobody(t *testing.T) {
 	_, err = n.Resolve(ctx, p.id("/@bob"))
 	checkKind(t, "Resolve by another id", err, fault.Forbidden)
 	_, err = n.signer(t, mainKey(p, "bob", private), signature.RFC9421, "")
-	checkKind(t, "Signer", err, fault.Unauthenticated) // the actor is unknown to this server
+	checkKind(t, "Signer", err, fault.Unauthenticated) // the engine does not know this actor
 	for _, note := range []string{"/notes/1", "/notes/2"} {
 		_, _, err = n.Object(ctx, p.id(note), nil)
 		checkKind(t, "MOD-02 Object "+note, err, fault.Forbidden)

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ring returns a keyring, and alice with her keys in it.
+// ring returns a keyring, the user alice, and alice's keys in the keyring.
 func ring(t *testing.T) (*Keyring, vocab.Username, transport.Keys) {
 	t.Helper()
 	k, alice := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example"), username(t, "alice")
@@ -39,8 +39,8 @@ func keysOf(t *testing.T, k *Keyring, u vocab.Username) transport.Keys {
 	return keys
 }
 
-// shownKeys returns the ids of the keys in alice's document that can verify her proofs, the
-// current key first.
+// shownKeys returns the ids of those keys in alice's document that can verify alice's proofs. The
+// current key comes first.
 func shownKeys(t *testing.T, k *Keyring, u vocab.Username) (ids []string) {
 	t.Helper()
 	d, err := NewLocal("https://us.example", k, &people{}, "lightweb").Document(u)
@@ -96,8 +96,8 @@ func mustDocument(t *testing.T, l *Local, u vocab.Username) vocab.Doc {
 	return d
 }
 
-// A rotation that is killed between any two of its steps is finished later with the keys that it
-// made.
+// A rotation may be killed between any two steps. A later call finishes it with the keys that the
+// rotation has made.
 func TestAKilledRotationIsFinishedWithTheKeysThatItMade(t *testing.T) {
 	t.Parallel()
 	const fragment = ed25519Fragment + "-made"
@@ -194,7 +194,7 @@ func TestAFileOfRetiredKeysIsReadOrRefusedWhole(t *testing.T) {
 	}
 }
 
-// A rotation during PruneRetired retires a key. PruneRetired does not forget that key.
+// While PruneRetired runs, a rotation retires a key. PruneRetired does not forget this key.
 func TestPruningForgetsNoKeyThatWasJustRetired(t *testing.T) {
 	t.Parallel()
 	k, alice, _ := ring(t)

@@ -45,7 +45,7 @@ func TestOneFetchServesEverybody(t *testing.T) {
 	}
 }
 
-// When a peer does not answer within the time of a request, the failure counts as the peer's, not
+// A peer does not answer before the deadline of a request. The failure counts as the peer's, not
 // as this server's.
 func TestAPeerThatOutlastsTheRequestIsTheCause(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestFetchesAreBudgeted(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{store: forgetful{}, rate: policy.Rate{PerSecond: 1.0 / 60, Burst: 5}}), newPeer(t)
 	limited := 0
-	for i := range 1000 { // SIG-27: 1000 random key ids on one host
+	for i := range 1000 { // SIG-27: 1000 random key ids on the same host
 		_, err := n.ByKey(context.Background(), p.id(fmt.Sprintf("/users/u%d#main-key", i)))
 		if fault.KindOf(err) == fault.RateLimited {
 			limited++

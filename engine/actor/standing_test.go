@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// PAY-01: an address whose requests cannot be verified uses up only its own share of the fetches
-// from a domain. Unknown actors of that domain that sign from another address are still fetched.
+// PAY-01: requests from one address cannot be verified. The address uses up only its own share of
+// the fetches from a domain. Unknown actors of the domain that sign from another address are still
+// fetched.
 func TestForgersLeaveOthersTheFetchesOfADomain(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{store: forgetful{}, rate: policy.Rate{PerSecond: 20.0 / 60, Burst: 20}}), newPeer(t)

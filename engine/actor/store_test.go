@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// forgetful is a store that keeps nothing, for tests of the cache in memory.
+// forgetful is a store that stores nothing. It is for tests of the cache in memory.
 type forgetful struct{}
 
 func (forgetful) Find(context.Context, vocab.ID) (*instance.RemoteActor, error) {
@@ -33,14 +33,14 @@ func (forgetful) NoteUse(context.Context, vocab.ID, time.Time, time.Time) (bool,
 func (forgetful) MarkGone(context.Context, vocab.ID, time.Time) error { return nil }
 func (forgetful) MarkStale(context.Context, vocab.ID) error           { return nil }
 
-// nobody has no users.
+// nobody is a list of users without any user.
 type nobody struct{}
 
 func (nobody) State(context.Context, vocab.Username) (string, error) {
 	return "", fault.New(fault.NoUser, "there is no such user")
 }
 
-// failing is a forgetful store whose Renew fails while err is set.
+// failing is a forgetful store. Its Renew fails while err is set.
 type failing struct {
 	forgetful
 	mu  sync.Mutex

@@ -25,7 +25,7 @@ func TestSignerIsWhoSigned(t *testing.T) {
 	n, p := newNode(t, settings{}), newPeer(t)
 	p.show("/users/bob", p.person(t, "bob", 0))
 	for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
-		for _, want := range []vocab.ID{p.id("/users/bob"), "", p.id("/users/carol")} { // who did not
+		for _, want := range []vocab.ID{p.id("/users/bob"), "", p.id("/users/carol")} { // carol did not sign
 			a, err := n.signer(t, mainKey(p, "bob", private), d, want)
 			if err != nil || a.ID != p.id("/users/bob") {
 				t.Errorf("%s, want %q: Signer = %v, %v", d, want, a, err)
@@ -51,7 +51,7 @@ func TestAWrongSignatureBringsOneRefresh(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		key   signature.Key
-		asked int // in all, so far
+		asked int // all fetches of the test so far
 	}{
 		{"SG-16 just fetched", mainKey(p, "bob", rsaWrong), 1},
 		{"SG-16 a minute later", mainKey(p, "bob", rsaWrong), 2},
@@ -192,7 +192,7 @@ func TestOurOwnKeysFromOutside(t *testing.T) {
 	if err != nil || a.PreferredUsername != "alice" {
 		t.Errorf("Signer of a request by alice = %v, %v", a, err)
 	}
-	stranger, _ := theirs(t, 0) // the private key of set 0; alice has set 1, the instance set 0
+	stranger, _ := theirs(t, 0) // alice has the keys of set 1; the instance has set 0
 	for _, id := range []string{"/users/alice#main-key", "/users/alice#none", "/users/bob#main-key", "/keys/1"} {
 		_, err := n.signer(t, signature.Key{ID: p.URL + id, Private: stranger}, signature.RFC9421, "")
 		checkKind(t, "SIG-29 Signer "+id, err, fault.Unauthenticated)
@@ -206,8 +206,8 @@ func TestOurOwnKeysFromOutside(t *testing.T) {
 	}
 }
 
-// SIG-10: another server may forward to us a request that an actor signed for that server. Its
-// headers do not introduce the actor here.
+// SIG-10: an actor signed a request for another server. That server may forward the request to us.
+// Its headers do not introduce the actor to us.
 func TestHeadersThatWereSignedForAnotherServerIntroduceNobody(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
@@ -228,7 +228,7 @@ func TestHeadersThatWereSignedForAnotherServerIntroduceNobody(t *testing.T) {
 	}
 }
 
-// SIG-22: for a request that may be unsigned, this server asks one other server for keys.
+// SIG-22: for a request that may be unsigned, this server fetches keys from one other server only.
 func TestARequestAsksOneServerForKeys(t *testing.T) {
 	t.Parallel()
 	private, _ := theirs(t, 0)
@@ -279,9 +279,9 @@ func TestOneGoodSignatureIsEnough(t *testing.T) {
 	}
 }
 
-// Two servers both verify a request before they show an actor, and the verification fetches the
-// other's instance actor. They do not wait for each other, because each shows its instance actor
-// to everybody.
+// Each of two servers verifies a request before it serves an actor. For the verification it
+// fetches the other server's instance actor. The servers do not wait for each other, because each
+// serves its instance actor without verification.
 func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	type server struct {
@@ -314,14 +314,14 @@ func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", vocab.ActivityJSON)
-			_, _ = w.Write(a.Raw) // the client may have hung up
+			_, _ = w.Write(a.Raw) // fails if the client has hung up
 		}))
 		t.Cleanup(s.Close)
 		s.node = newNode(t, settings{origin: s.URL, store: forgetful{}})
 		return s
 	}
 	a, b := serve(), serve()
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second) // shorter than the timeout of a request
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second) // shorter than the timeout of one request
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, pair := range [][2]*server{{a, b}, {b, a}} {

@@ -24,7 +24,7 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 	if info, err := killed.Stat(); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a backup is written to a file of mode %v, %v, want 0600", info.Mode(), err)
 	}
-	if err := killed.Close(); err != nil { // as the kernel does for a killed process
+	if err := killed.Close(); err != nil { // as the kernel does when the process is killed
 		t.Fatal(err)
 	}
 	others := filepath.Join(dir, "song.partial")

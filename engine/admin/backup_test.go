@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// backupsOf returns the Backups of an instance with the databases of c and no files.
+// backupsOf returns the Backups of an instance. The instance has the databases of c and no files.
 func backupsOf(t *testing.T, c *dbtest.Cluster) Backups {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	users := filepath.Join(dir, "users")
@@ -30,7 +30,7 @@ func backupsOf(t *testing.T, c *dbtest.Cluster) Backups {
 }
 
 // While a backup runs, the engine fulfils a wish: it writes to the user's database, and removes
-// the wish from the instance's. The backup has the wish.
+// the wish from the instance database. The backup contains the wish.
 func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -66,7 +66,7 @@ func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	}
 }
 
-// rowsOf returns the rows of an archive's entry.
+// rowsOf returns the rows of one entry of an archive.
 func rowsOf(t *testing.T, written []byte, name archive.Name) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.tar.gz")
@@ -105,7 +105,7 @@ func TestADryRunTellsOfDatabasesThatItCouldNotDrop(t *testing.T) {
 	}
 	marked := false
 	r, err := backups.Restore(t.Context(), path, RestoreOptions{DryRun: true, Progress: func(int, int) {
-		if !marked { // PostgreSQL drops no template
+		if !marked { // PostgreSQL refuses to drop a template
 			mark("true")
 			marked = true
 		}

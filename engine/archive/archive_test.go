@@ -37,13 +37,13 @@ func manifest(t *testing.T) archive.Manifest {
 		Whole: true, Keys: true, Users: []archive.User{{Name: user(t, "alice"), State: "active", SchemaVersion: 1}}}
 }
 
-// entry is one entry as Each passes it on.
+// entry is one entry of an archive, as Each passes it on.
 type entry struct {
 	Name    archive.Name
 	Content string
 }
 
-// written returns an archive with these entries, in their order.
+// written returns an archive with the entries, in the order of the parameter.
 func written(t *testing.T, entries []entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -72,13 +72,13 @@ func written(t *testing.T, entries []entry) []byte {
 	return out.Bytes()
 }
 
-// open reads an archive from a file with this data.
+// open reads an archive from a file. The file has the bytes of the parameter data.
 func open(t *testing.T, data []byte) (*archive.Reader, error) {
 	t.Helper()
 	return openBy(t, archive.Open, data)
 }
 
-// openBy opens an archive with one of the functions for it.
+// openBy does the same as open, with the function in the parameter open.
 func openBy(t *testing.T, open func(context.Context, string) (*archive.Reader, error), data []byte) (*archive.Reader, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "archive")
@@ -97,7 +97,7 @@ func openBy(t *testing.T, open func(context.Context, string) (*archive.Reader, e
 }
 
 func sample(t *testing.T) []entry {
-	alice, large := user(t, "alice"), strings.Repeat("a row\twith \\N and ünïcödé\n", 400_000) // three parts
+	alice, large := user(t, "alice"), strings.Repeat("a row\twith \\N and ünïcödé\n", 400_000) // large enough for three parts
 	return []entry{
 		{archive.Name{Kind: archive.Shape}, `{"of":"the instance"}`},
 		{archive.Name{Kind: archive.Rows, Item: "intake"}, "1\tone\n"},
@@ -130,7 +130,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			rows = append(rows, e)
 		}
 	}
-	for range 2 { // as often as one likes
+	for range 2 { // Each can be called repeatedly
 		got = nil
 		err = r.Each(t.Context(), func(n archive.Name, content io.Reader) error {
 			b, err := io.ReadAll(content)
@@ -154,7 +154,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// An archive that is cut off or has a flipped bit is refused before any entry is passed on.
+// An archive that is cut off or has a flipped bit is refused before any of its entries is passed
+// on.
 func TestADamagedArchiveIsRefused(t *testing.T) {
 	t.Parallel()
 	good := written(t, []entry{
@@ -171,12 +172,12 @@ func TestADamagedArchiveIsRefused(t *testing.T) {
 		refused(fmt.Sprintf("cut off after %d of %d bytes", n, len(good)), good[:n])
 	}
 	for n := range good {
-		if n >= 3 && n < 10 { // gzip's flags, time and operating system do not change the content
+		if n >= 3 && n < 10 { // these bytes are gzip's flags, time and operating system; they do not change the content
 			continue
 		}
 		flipped := bytes.Clone(good)
 		flipped[n] ^= 0x10
-		if bytes.Equal(unpacked(flipped), unpacked(good)) { // padding of deflate's
+		if bytes.Equal(unpacked(flipped), unpacked(good)) { // the bit is padding of deflate
 			continue
 		}
 		refused(fmt.Sprintf("byte %d of %d flipped", n, len(good)), flipped)
@@ -187,7 +188,7 @@ func TestADamagedArchiveIsRefused(t *testing.T) {
 	refused("some text", []byte("this is not an archive"))
 }
 
-// unpacked returns the unpacked gzip data, or nil if it is damaged.
+// unpacked returns the unpacked data of a gzip file, or nil if the file is damaged.
 func unpacked(data []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -200,7 +201,7 @@ func unpacked(data []byte) []byte {
 	return out
 }
 
-// raw is a tar entry that need not be one that lightweb writes.
+// raw is a tar entry. It may be one that lightweb never writes.
 type raw struct {
 	tar.Header
 	content string
@@ -208,7 +209,7 @@ type raw struct {
 
 func file(name, content string) raw { return raw{tar.Header{Name: name}, content} }
 
-// forged returns an archive with these entries and their correct checksums.
+// forged returns an archive with the entries, and with correct checksums of them.
 func forged(t *testing.T, entries ...raw) []byte {
 	t.Helper()
 	var out, sums bytes.Buffer
@@ -297,8 +298,8 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	}
 }
 
-// punched renames the records GNU-sparse to GNU.sparse, which describe holes, because the writer
-// of a tar refuses to write those.
+// punched renames the records GNU-sparse to GNU.sparse, which describe holes in a file. The
+// package tar refuses to write records with the right name.
 func punched(t *testing.T, data []byte) []byte {
 	t.Helper()
 	gz, err := gzip.NewReader(bytes.NewReader(data))
@@ -318,7 +319,7 @@ func punched(t *testing.T, data []byte) []byte {
 	return out.Bytes()
 }
 
-// An operator's backup may unpack to any size.
+// A backup is trusted to be the operator's own, so it may unpack to any size.
 func TestABackupIsReadWhateverItUnpacksTo(t *testing.T) {
 	t.Parallel()
 	for name, manifest := range map[string]string{
@@ -332,7 +333,7 @@ func TestABackupIsReadWhateverItUnpacksTo(t *testing.T) {
 	}
 }
 
-// readZeros reads a backup whose rows are zeros, which pack well.
+// readZeros reads a backup whose rows are zeros. Zeros pack to little.
 func readZeros(t *testing.T, manifest string) {
 	t.Helper()
 	var all []raw
@@ -354,7 +355,8 @@ func readZeros(t *testing.T, manifest string) {
 	}
 }
 
-// CLI-11: reading an archive of one user costs no more than reading one that lightweb writes.
+// CLI-11: anybody may have made an archive of one user. To read it costs no more than to read an
+// archive that lightweb writes.
 func TestAnArchiveFromAnybodyIsNoBomb(t *testing.T) {
 	t.Parallel()
 	const ofUser = `{"lightweb_backup":3,"users":[{"user":"alice"}]}`

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/audience.md")
 
-// viewers holds the viewers that are the columns of the table.
+// viewers are the viewers of the table, one for each column.
 var viewers = []audience.Viewer{
 	{},
 	{ID: Stranger},
@@ -91,7 +91,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// An edit is for the actors that its activity or its object addresses.
+// An edit is for the actors that its activity addresses and for those that its object addresses.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	a := of(t, Named(t, "somebody else")).With(Named(t, "bob").Object(t).Addressing)
@@ -103,8 +103,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// If the author's followers collection is unknown, a post for followers is for nobody, which is
-// the most private audience.
+// If the engine does not know the author's followers collection, a post for followers is for
+// nobody. That is the most private audience.
 func TestUnknownFollowers(t *testing.T) {
 	t.Parallel()
 	a := audience.OfObject(Named(t, "followers").Object(t), "")
@@ -184,7 +184,7 @@ func words(of string) []string {
 	return out
 }
 
-// Counterpart returns the same id for every spelling of it in the addressing.
+// Counterpart returns the same id for all spellings of that id in the addressing.
 func TestCounterpart(t *testing.T) {
 	t.Parallel()
 	const other = "https://erin.example/erin"

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// concerns holds the concerns that the handlers of some types declare.
+// concerns has the Concern that the handler of each type declares.
 var concerns = map[string]audience.Concern{
 	"Create":   {Owner: true, PublicOnly: true, Post: true},
 	"Update":   {Holders: true, Edit: true},
@@ -19,7 +19,8 @@ var concerns = map[string]audience.Concern{
 	"Move":     {Holders: true, FollowersOnly: true},
 }
 
-// arrived returns the Arrival of an activity of carol's with these members.
+// arrived returns the Arrival of an activity by carol. The parameter members has its further
+// members as JSON.
 func arrived(t *testing.T, members string) audience.Arrival {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(`{"id":"` + Carol + `/activities/1","actor":"` + Carol + `",` + members + `}`))
@@ -29,7 +30,8 @@ func arrived(t *testing.T, members string) audience.Arrival {
 	return audience.Arrival{Activity: a, Concern: concerns[a.Type], Sender: &vocab.Actor{ID: Carol, Followers: Circle}}
 }
 
-// dave forwards activities of carol's. The local user us owns the notes with ids below us.
+// dave forwards activities of carol's. us is a local user, who owns the notes whose ids begin with
+// us.
 const (
 	dave = vocab.ID("https://dave.example/users/dave")
 	us   = "https://us.example/users/alice"
@@ -54,7 +56,7 @@ func TestReach(t *testing.T) {
 		forwarder      *vocab.Actor
 		inbox          vocab.ID
 		relayed        bool
-		owners         string // the named actors except Public, and the concerned ones
+		owners         string // named actors except Public, and owners of concerned objects
 		followers      string
 		acquainted     bool
 	}{
@@ -96,7 +98,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// named joins ids to one text, without Public and empty ids.
+// named joins ids to one text. It leaves out Public and empty ids.
 func named(ids []vocab.ID) string {
 	var b []string
 	for _, id := range ids {
@@ -120,8 +122,8 @@ func TestInPerson(t *testing.T) {
 	}
 }
 
-// Every actor that the activity or the object of an edit addresses is addressed, whichever
-// property names the actor.
+// An edit is for every actor that its activity or its object names. This holds for each property
+// that can name an actor.
 func TestWithJoinsEveryMember(t *testing.T) {
 	t.Parallel()
 	const erin = "https://erin.example/erin"

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// measure runs a small benchmark by the command line, and returns its report.
+// measure runs a small benchmark by the command line. It returns the benchmark's report and the
+// result of the command.
 func measure(t *testing.T, args ...string) (bench.Report, enginetest.Ran) {
 	t.Helper()
 	ran := enginetest.Make(t).Run(t, append([]string{"bench"}, args...)...)
@@ -38,7 +39,7 @@ func measure(t *testing.T, args ...string) (bench.Report, enginetest.Ran) {
 	return r, ran
 }
 
-// counts checks some counts of the last measurement.
+// counts fails the test unless the last measurement has the counts in want.
 func counts(t *testing.T, r bench.Report, want map[string]int) {
 	t.Helper()
 	got := r.Measured[len(r.Measured)-1].Counts
@@ -49,7 +50,7 @@ func counts(t *testing.T, r bench.Report, want map[string]int) {
 	}
 }
 
-// figures checks that these figures of a report are present and positive.
+// figures fails the test unless all figures with these names are in the report and positive.
 func figures(t *testing.T, r bench.Report, names ...string) {
 	t.Helper()
 	for _, m := range r.Measured {
@@ -141,8 +142,8 @@ func TestDeliverGoesThroughGoodTimesAndBadOnes(t *testing.T) {
 		{"posts": 4, "delivered": 4 * 6, "repeated": 0},
 		{"posts": 4, "delivered": 4 * 6, "repeated": 0},
 		{"posts": 2, "delivered": 2 * 2, "repeated": 0},
-		{"posts": 2, "delivered": 2 * (2 + 2), "repeated": 0},                                         // the host that is stopped later has two personal inboxes
-		{"posts": 2, "delivered": 2 * 2, "repeated": 0, "owed": 1500 + 3*2, "attempts_while_dead": 2}, // one attempt each time the engine finds out that the host is dead
+		{"posts": 2, "delivered": 2 * (2 + 2), "repeated": 0},                                         // the host that the benchmark stops later has two personal inboxes
+		{"posts": 2, "delivered": 2 * 2, "repeated": 0, "owed": 1500 + 3*2, "attempts_while_dead": 2}, // one attempt for each time that the engine finds the host dead
 		{"delivered": 100, "repeated": 0, "owed": 1500 + 3*2},
 	}
 	if len(r.Measured) != len(want) {
@@ -194,7 +195,7 @@ func TestFeedReadsWholePages(t *testing.T) {
 	figures(t, r, "pages", "page p50")
 }
 
-// The sockets benchmark counts one push to each of a user's sockets for every post.
+// For every post, the sockets benchmark counts one push to each of a user's sockets.
 func TestSocketsHearOfEveryPost(t *testing.T) {
 	t.Parallel()
 	r, _ := measure(t, "sockets", "--sockets", "6", "--users", "3", "--posts", "7", "--json")
@@ -232,12 +233,12 @@ func TestConversationsAcceptEveryCommitAndMessage(t *testing.T) {
 	figures(t, r, "messages", "message p50")
 }
 
-// A benchmark leaves no database on an existing server. Without --json its report consists of
-// lines.
+// A benchmark that uses an existing server leaves no database on it. Without --json, the benchmark
+// prints its report as lines of text.
 func TestAServerIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.URL(t)
-	at := url.Values{"dbname": {"postgres"}} // only to look for leftovers; the engine has its own databases
+	at := url.Values{"dbname": {"postgres"}} // for the search for leftovers; the engine uses its own databases
 	for _, word := range strings.Fields(conn) {
 		if name, value, ok := strings.Cut(word, "="); ok {
 			at.Set(name, strings.Trim(value, "'"))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Dial calls dialEngine and closes the connection.
+// Dial calls dialEngine and then closes the connection.
 func Dial(ctx context.Context, address string) error {
 	c, err := dialEngine(ctx, address)
 	if err != nil {
@@ -14,12 +14,12 @@ func Dial(ctx context.Context, address string) error {
 	return c.Close()
 }
 
-// Percentile is percentile.
+// Percentile is the function percentileOf, exported for tests.
 func Percentile(latencies []time.Duration, share float64) time.Duration {
 	return percentileOf(latencies, share)
 }
 
-// Limits returns what findLimits says of a clock that ran for one second on two cores.
+// Limits returns the result of findLimits for a clock that ran one second on two cores.
 func Limits(engine, postgres, client, busy time.Duration, waits map[string]int) string {
 	c := clock{took: time.Second, known: true, usage: usage{engine, postgres, client, busy}, waits: waits}
 	return c.findLimits(2)

@@ -47,8 +47,8 @@ func user(t *testing.T, name string) vocab.Username {
 	return u
 }
 
-// record is the store behind a cache. It has entries, each with a document that changes with
-// every commit, and counts the commits.
+// record is the store behind a cache. It has entries and counts its commits. Each entry has a
+// document that changes with every commit.
 type record struct {
 	mu      sync.Mutex
 	entries int
@@ -65,8 +65,8 @@ func (r *record) write(newEntry bool) (commits int) {
 	return r.commits
 }
 
-// lines returns up to n lines from an offset, newest entry first. Each line has the commit at
-// which it was read.
+// lines returns up to n lines from an offset. The newest entry comes first. Each line ends with
+// the number of the commit at which it was read.
 func (r *record) lines(offset, n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *record) lines(offset, n int) []string {
 	return lines
 }
 
-// commitOf returns the commit at which a line was read.
+// commitOf returns the number of the commit at which a line was read.
 func commitOf(t *testing.T, line string) int {
 	_, text, _ := strings.Cut(line, " ")
 	n, err := strconv.Atoi(text)
@@ -87,8 +87,8 @@ func commitOf(t *testing.T, line string) int {
 	return n
 }
 
-// read reads the first lines of a list as a store does. It returns the commit that the lines
-// show, and whether they came from the cache.
+// read reads the first lines of a list, as a store of the engine does. It returns the commit that
+// the lines show, and whether the lines came from the cache.
 func read(t *testing.T, c *cache.Cache, u vocab.Username, r *record) (commit int, hit bool) {
 	part := c.Read(t.Context(), cache.Query{User: u, List: "main", Beside: "cards", Limit: 5})
 	lines := part.Lines
@@ -104,16 +104,16 @@ func read(t *testing.T, c *cache.Cache, u vocab.Username, r *record) (commit int
 	}
 	lines = r.lines(0, 5)
 	if c.IsFillable(part) {
-		_ = c.Fill(t.Context(), part, func(_ context.Context, n int) ([]string, error) { return r.lines(0, n), nil }) // Redis may be away
+		_ = c.Fill(t.Context(), part, func(_ context.Context, n int) ([]string, error) { return r.lines(0, n), nil }) // fails if Redis does not answer
 	}
-	_ = c.Keep(t.Context(), u, []cache.Document{{Key: "obj:1", Revision: lines[0], Body: lines[0]}}) // likewise
+	_ = c.Keep(t.Context(), u, []cache.Document{{Key: "obj:1", Revision: lines[0], Body: lines[0]}}) // fails if Redis does not answer
 	return commitOf(t, lines[0]), false
 }
 
-// Every reader sees all that was acknowledged before it began, even if Redis loses a key or all
-// keys at any time, or stops to answer for a while.
+// Every reader sees all writes that were acknowledged before the read began. This holds even if
+// Redis loses one key or all keys at any time, or does not answer for a while.
 func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
-	want := int64(5_000) // reads from the cache; one write for each hundred
+	want := int64(5_000) // reads from the cache; after each hundred of them there is one write
 	if n, err := strconv.ParseInt(os.Getenv("LIGHTWEB_CACHE_READS"), 10, 64); err == nil {
 		want = n
 	}
@@ -126,7 +126,7 @@ func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
 		{"everything", 50, func(s *redistest.Server) { s.Do("FLUSHALL") }},
 		{"its attention", 8, func(s *redistest.Server) {
 			s.Do("CLIENT", "PAUSE", strconv.Itoa(1+rand.IntN(400)))
-			s.Do("PING") // is answered when the pause is over
+			s.Do("PING") // waits until the pause is over
 		}},
 	} {
 		t.Run(lose.name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
 				writing.Lock()
 				defer writing.Unlock()
 				commit := r.write(true)
-				_ = c.Drop(t.Context(), u, "main") // Redis may be away
+				_ = c.Drop(t.Context(), u, "main") // fails if Redis does not answer
 				acknowledged.Store(int64(commit))
 			}
 			var readers, other sync.WaitGroup
@@ -177,8 +177,8 @@ func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
 	}
 }
 
-// A new process ignores what the cache holds from before its start, because it was not told of
-// the writes meanwhile.
+// A new process ignores the entries that the cache held before the process started, because nobody
+// told the process about writes before its start.
 func TestAProcessBelievesNothingFromBeforeItsStart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -202,7 +202,8 @@ func TestAProcessBelievesNothingFromBeforeItsStart(t *testing.T) {
 	warm(again)
 }
 
-// When a failover brings back a token from before a write, the cache ignores it.
+// A failover of Redis brings back a token that is older than a write. The cache ignores this
+// token.
 func TestATokenFromBeforeAWriteIsNotBelievedAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -222,7 +223,7 @@ func TestATokenFromBeforeAWriteIsNotBelievedAgain(t *testing.T) {
 	}
 }
 
-// Each page of a list names the next, up to the end of the list.
+// Each page of a list leads to the next page, up to the end of the list.
 func TestAListIsReadToItsEndThroughItsPages(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -259,7 +260,7 @@ func TestAListIsReadToItsEndThroughItsPages(t *testing.T) {
 	}
 }
 
-// A client can make up a cursor with any offset. The cache stores pages only up to a bounded
+// A client can make up a cursor with any offset. The cache stores pages only up to a maximum
 // offset.
 func TestFarPagesOfAListAreNotMade(t *testing.T) {
 	t.Parallel()

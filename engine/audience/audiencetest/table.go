@@ -1,5 +1,5 @@
-// Package audiencetest holds the truth table of audiences: all kinds of audiences, and for each
-// the decisions about viewers and holders. engine/audience and the SQL form in db must both
+// Package audiencetest holds the truth table of audiences. For each kind of audience, it has the
+// decisions about viewers and holders. Both engine/audience and the SQL predicates in db must
 // agree with it.
 package audiencetest
 
@@ -9,15 +9,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The actors in the table, and two collections: Circle has the followers of Carol, and Others has
-// the followers of another actor, Dave. Carol is the author. Bob is the actor that the rows name
-// most often.
+// These are the actors in the table, and two collections. Circle is the collection of Carol's
+// followers, and Others that of another actor's, Dave's. Carol is the author. Bob is the actor
+// that the rows name most often.
 const (
 	Carol    = "https://carol.example/users/carol"
 	Circle   = Carol + "/followers"
 	Bob      = "https://bob.example/users/bob"
 	Stranger = "https://stranger.example/users/s"
-	Nora     = "https://carol.example/users/nora" // the neighbour: another user on carol's server
+	Nora     = "https://carol.example/users/nora" // the neighbour, another user on carol's server
 	Others   = "https://dave.example/users/dave/followers"
 )
 
@@ -25,25 +25,24 @@ const (
 var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "neighbour", "blocked neighbour", "author"}
 
 // Holders are the columns of the table of edits, in order. Each is a user who has stored the
-// object that is edited. "by own inbox" is a user to whose own inbox the author sent the edit.
+// edited object. "by own inbox" is a user whose own inbox got the edit from the author.
 var Holders = []string{"stranger", "follower", "bob", "by own inbox"}
 
-// Case is one audience, with the expected decisions. In Sees, Lists and Letter each letter is
-// the answer for one column: y for yes, n for no.
+// Case is one audience, with the expected decisions. Each letter in Sees, Lists and Letter is the
+// decision of one column: y for yes, n for no.
 type Case struct {
 	Name       string
 	To         string // the addressing members of the document, as JSON
 	Visibility string
-	Sees       string // a letter for each of Viewers: whether the viewer may see it
-	Lists      string // a letter for each of Viewers: whether the viewer finds it in the author's collections
-	NamesBob   bool   // it names bob in to, cc or audience
-	Hides      bool   // it has bto or bcc, which are never stored
-	Letter     string // a letter for each of Strangers: whether it is a stranger's private message
+	Sees       string // a letter for each of Viewers: whether the viewer may see the post
+	Lists      string // a letter for each of Viewers: whether the author's collections list the post for the viewer
+	NamesBob   bool   // whether the post names bob in to, cc or audience
+	Hides      bool   // whether the post has bto or bcc, which are never stored
+	Letter     string // a letter for each of Strangers: whether the post is a stranger's private message
 }
 
-// Strangers are the columns of Letter, in order. Each is a user who receives the post,
-// described by the facts that decide whether the post is a stranger's private message to that
-// user.
+// Strangers are the columns of Letter, in order. Each is a user who receives the post. The text
+// says what makes the post a stranger's private message to that user, or not.
 var Strangers = []string{"follows nobody", "follows carol", "is answered, in a circle of dave's"}
 
 // Public is the id that addresses everybody.
@@ -79,8 +78,8 @@ type Edit struct {
 	Replaces      string // a letter for each of Holders: whether the holder gets the new version
 }
 
-// Edits are the rows of the table of edits. The new audience alone decides who gets the new
-// version, unless the edit addresses nobody. In that case the audience before the edit decides.
+// Edits are the rows of the table of edits. The new audience decides which holders get the new
+// version. If the edit addresses nobody, the audience before the edit decides.
 var Edits = []Edit{
 	{"everybody, listed", "everybody, unlisted", "yyyy"},
 	{"everybody, listed", "followers", "nyny"},
@@ -125,7 +124,7 @@ func (c Case) Object(t testing.TB) *vocab.Object {
 	return o
 }
 
-// Named returns the case of that name.
+// Named returns the case with a name.
 func Named(t testing.TB, name string) Case {
 	t.Helper()
 	for _, c := range Cases {
@@ -137,8 +136,8 @@ func Named(t testing.TB, name string) Case {
 	return Case{}
 }
 
-// Yes reports whether the answer for a column is y. The parameter named of has the answers of all
-// columns.
+// Yes reports whether the decision of a column is y. The parameter named of has one letter for
+// each column.
 func Yes(t testing.TB, of string, column int) bool {
 	t.Helper()
 	if column >= len(of) {
