@@ -10,16 +10,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// removing returns a commit of a device that removes the members in absent by their ids, and the
-// group after it. These members have no device in the group.
+// removing returns a commit by a device, and the group after the commit. The commit removes the
+// members in absent by their ids, because these members have no device in the group.
 func (s *scene) removing(by *mlstest.Device, c mlstest.Change, absent ...vocab.ID) (conversation.Commit, *mlstest.Group) {
 	r, next := s.request(by, s.group, c)
 	r.Removed = absent
 	return r, next
 }
 
-// After a reset, a member who has not joined again has no device in the group. No Remove can name
-// such a member, so a commit removes the member by id.
+// After a reset, a member who has not joined again has no device in the group. A Remove proposal
+// cannot name such a member, so the commit names the member's id.
 func TestAMemberWithoutADeviceIsRemovedByItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -52,7 +52,7 @@ func TestAMemberWithoutADeviceIsRemovedByItsID(t *testing.T) {
 
 	dave := mlstest.NewDevice(daveID, time.Now())
 	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{dave}})
-	s.accept(s.removing(dave, mlstest.Change{}, carolID)) // carol asked to be removed
+	s.accept(s.removing(dave, mlstest.Change{}, carolID)) // permitted to dave, because carol asked to be removed
 	if v := s.view(); len(v.Members) != 2 || v.Members[0].Actor != aliceID || v.Members[1].Actor != daveID {
 		t.Errorf("the members are %+v", v.Members)
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 // One hundred clients of alice each add another actor at the same time. A client whose commit is
-// refused applies the missing commits and tries again. In the end every actor is a member, and
-// every epoch has one commit (conversations.md 3.e, rows 1 and 2).
+// refused applies the missing commits and tries again. Finally every actor is a member, and every
+// epoch has one commit. (Rows 1 and 2 of docs/conversations.md, Cases and their tests.)
 func TestRow2AHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
 	t.Parallel()
 	const clients = 100
 	s := newScene(t)
-	var after sync.Map // the group after each commit, by the hash of the commit
+	var after sync.Map // groups after the commits, by the hashes of the commits
 	var wg sync.WaitGroup
 	for n := range clients {
 		wg.Go(func() {
@@ -48,8 +48,8 @@ func TestRow2AHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
 	}
 }
 
-// rebase returns the group in which a client must repeat its refused commit. This is g with the
-// missing commits applied. rebase returns nil if the commit was accepted.
+// rebase returns the group in which a client must repeat its refused commit: the group g after the
+// commits that the client missed. If the commit was accepted, rebase returns nil.
 func rebase(t *testing.T, g *mlstest.Group, err error, after *sync.Map) *mlstest.Group {
 	var conflict *conversation.Conflict
 	switch {
@@ -75,7 +75,7 @@ func rebase(t *testing.T, g *mlstest.Group, err error, after *sync.Map) *mlstest
 	return g
 }
 
-// wantWholeLog fails unless the log has one commit for each epoch from 0, and no other entries.
+// wantWholeLog fails unless the log has one commit for each epoch from 0 on, and no other entries.
 func (s *scene) wantWholeLog(commits int) {
 	s.Helper()
 	log := s.log()
@@ -89,11 +89,11 @@ func (s *scene) wantWholeLog(commits int) {
 	}
 }
 
-// Bob sends fifty messages while the host moves its read mark. At the end, exactly the entries
-// after the mark are unread, in whatever order the messages and the marks were stored.
+// Bob sends fifty messages while the host moves its read mark. Messages and marks are stored in
+// any order. At the end, exactly the entries after the mark are unread.
 func TestFiftySendsAndReadsAtOnceLeaveTheExactUnreadCount(t *testing.T) {
 	t.Parallel()
-	const sends, last = 50, 31 // the host reads up to this number; 1 is the commit that adds bob
+	const sends, last = 50, 31 // last is the host's final read mark; entry 1 is the commit that adds bob
 	s := newScene(t).withBob()
 	var wg sync.WaitGroup
 	for range sends {

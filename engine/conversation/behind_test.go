@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// A device that was off for months is answered with the commits since, and one for which these do
-// not begin with its own epoch is told of no winner: it has to join again.
+// A device was off for months. The refusal of its commit lists the commits that it missed. If the
+// commit of the device's own epoch is no longer stored, the refusal names no winner, and the
+// device has to join again.
 func TestADeviceThatWasOffForMonthsCatchesUpByCommits(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

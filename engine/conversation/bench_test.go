@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// BenchmarkCommit commits to one conversation, one commit after another.
+// BenchmarkCommit measures commits to one conversation, one after another.
 func BenchmarkCommit(b *testing.B) {
 	s := newScene(b)
 	for b.Loop() {
@@ -20,8 +20,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstCommit is BenchmarkCommit with a new process for each commit. The process has not
-// loaded the conversation.
+// BenchmarkFirstCommit measures commits as BenchmarkCommit does. Each commit goes to a new process
+// that has not loaded the conversation.
 func BenchmarkFirstCommit(b *testing.B) {
 	s := newScene(b)
 	d := s.registry.Deps
@@ -32,10 +32,10 @@ func BenchmarkFirstCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkMessage has 64 clients send messages to one conversation at once.
+// BenchmarkMessage lets many clients at once send messages to one conversation.
 func BenchmarkMessage(b *testing.B) {
 	s := newScene(b).withBob()
-	b.SetParallelism(32) // for each processor
+	b.SetParallelism(32) // 32 clients for each processor
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if _, err := s.registry.Send(b.Context(), s.at, conversation.Message{Caller: bobID, Content: s.group.Message()}); err != nil {
@@ -45,16 +45,16 @@ func BenchmarkMessage(b *testing.B) {
 	})
 }
 
-// BenchmarkKnown measures three things: the memory and goroutines for 100,000 conversations that
-// are only stored, those for 1,000 live ones that have just received messages, and the time to
-// read the epoch of a live conversation.
+// BenchmarkKnown measures three things. The first is the memory and the goroutines of 100,000
+// conversations that are only stored. The second is the same for 1,000 live conversations that
+// have just received messages. The third is the time to read the epoch of a live conversation.
 func BenchmarkKnown(b *testing.B) {
 	const known, busy = 100_000, 1000
 	s := newScene(b)
 	d := s.registry.Deps
 	d.Metrics = nil
 	s.registry = conversation.NewRegistry(d)
-	if _, err := s.send(s.alice, s.group.Message()); err != nil { // opens the database and the first conversation
+	if _, err := s.send(s.alice, s.group.Message()); err != nil { // opens the database, and loads the first conversation
 		b.Fatal(err)
 	}
 	empty, _ := measureHeap()
@@ -103,18 +103,17 @@ func BenchmarkKnown(b *testing.B) {
 	b.ReportMetric(float64(after-before), "goroutines")
 }
 
-// measureHeap collects the garbage, and returns how many bytes are in use and how many goroutines
-// run.
+// measureHeap collects the garbage. It then returns the number of bytes in use and of goroutines.
 func measureHeap() (bytes float64, goroutines int) {
 	runtime.GC()
-	runtime.GC() // frees the content of pools, too
+	runtime.GC() // the second collection also frees the content of pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), runtime.NumGoroutine()
 }
 
-// BenchmarkHundredAtOnce has 100 clients at once send a message to one conversation, or repeat a
-// commit to it until the commit is accepted.
+// BenchmarkHundredAtOnce lets 100 clients at once work on one conversation. Each sends a message,
+// or repeats a commit until it is accepted.
 func BenchmarkHundredAtOnce(b *testing.B) {
 	for name, ask := range map[string]func(*scene, *mlstest.Group){
 		"messages": func(s *scene, g *mlstest.Group) {

@@ -18,7 +18,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// turnstile is a store that holds up all transactions until open is closed, and counts them.
+// turnstile is a store that counts transactions. It delays all of them until the channel open is
+// closed.
 type turnstile struct {
 	Store
 	open           chan struct{}
@@ -37,7 +38,7 @@ func (s *turnstile) Write(ctx context.Context, u vocab.Username, work func(conte
 	return s.Store.Write(ctx, u, work)
 }
 
-// crowd carries one load for each element of works at the same time, and returns their outcomes.
+// crowd carries loads at the same time, one for each function in works. It returns their outcomes.
 func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Context, *user.Tx) error) (outcomes []error) {
 	t.Helper()
 	c, outcomes := newCarriers(s), make([]error, len(works))
@@ -52,7 +53,7 @@ func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Co
 			outcomes[i] = c.carry(Place{Host: u, ID: uuid.New()}, work)
 		})
 	}
-	for c.count(u) < len(works) { // until all loads wait
+	for c.count(u) < len(works) { // wait until all loads are in the queue
 		runtime.Gosched()
 	}
 	close(s.open)
@@ -63,15 +64,15 @@ func crowd(t *testing.T, s *turnstile, u vocab.Username, works []func(context.Co
 	return outcomes
 }
 
-// isIdle reports whether no load of any host is left.
+// isIdle reports whether no host has a load left.
 func (c *carriers) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.of) == 0
 }
 
-// count returns how many loads of a host wait. A load whose transaction has no connection yet
-// counts.
+// count returns the number of a host's waiting loads. A load waits until its transaction has a
+// connection.
 func (c *carriers) count(host vocab.Username) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +82,7 @@ func (c *carriers) count(host vocab.Username) int {
 	return 0
 }
 
-// addNumbered returns a load that adds an event with a number.
+// addNumbered returns a load that adds an event. The event contains the number n.
 func addNumbered(n int) func(context.Context, *user.Tx) error {
 	return func(ctx context.Context, tx *user.Tx) error {
 		d := vocab.Doc{"n": n}
@@ -119,7 +120,7 @@ func TestConversationsOfAHostShareTransactions(t *testing.T) {
 	if n := countEvents(t, store, u); n != 200 {
 		t.Errorf("%d events, want 200", n)
 	}
-	if n := s.begun.Load(); n < 4 || n > 8 { // 200 loads, at most 64 in a transaction; four transactions began at once
+	if n := s.begun.Load(); n < 4 || n > 8 { // 200 loads need four transactions of at most 64 loads; four more may begin at once
 		t.Errorf("%d transactions, want about 4", n)
 	}
 	if n := s.top.Load(); n != maxTransactions {
@@ -161,8 +162,8 @@ func TestAMistakeInASharedTransactionTouchesNoNeighbour(t *testing.T) {
 	}
 }
 
-// If the database does not answer a transaction, all loads in that transaction fail at once. The
-// engine does not ask the database again for each load.
+// If the database does not answer a transaction, all loads in the transaction fail at once. The
+// engine does not begin another transaction for each load.
 func TestThoseWhoShareATransactionWaitOnceForADeadDatabase(t *testing.T) {
 	t.Parallel()
 	s := &turnstile{Store: away{}, open: make(chan struct{})}

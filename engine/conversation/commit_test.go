@@ -16,8 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Rows 1 to 3: a commit of any epoch but the current one changes nothing. The refusal of a past
-// epoch lists the commits that the sender has missed.
+// Rows 1 to 3 of docs/conversations.md, Cases and their tests: a commit of any epoch but the
+// current one changes nothing. The refusal of a past epoch lists the commits that the sender
+// missed.
 func TestRow3ACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -41,8 +42,9 @@ func TestRow3ACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Rows 4, 5 and 15: the sender did not get the answer, or the process was killed after the commit.
-// The sender repeats the request to another process, and gets the first answer.
+// Rows 4, 5 and 15 of docs/conversations.md, Cases and their tests: the sender did not get the
+// answer to a commit, or the process was killed after the commit. The sender repeats the request
+// to another process, and gets the first answer.
 func TestRows4And5ARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -80,7 +82,8 @@ func TestRows4And5ARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
 	}
 }
 
-// Rows 11, 12 and 22: the host checks all parts of a commit before it writes anything.
+// Rows 11, 12 and 22 of docs/conversations.md, Cases and their tests: the host checks all parts of
+// a commit before it writes anything.
 func TestRow22ACommitMustBeWhatItSays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -159,7 +162,7 @@ func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
 	carol := mlstest.NewDevice(carolID, time.Now())
-	s.commit(s.bob, mlstest.Change{Add: []*mlstest.Device{carol}}) // any member may add
+	s.commit(s.bob, mlstest.Change{Add: []*mlstest.Device{carol}}) // every member may add an actor
 	kick, _ := s.request(s.bob, s.group, mlstest.Change{Remove: []*mlstest.Device{carol}})
 	_, err := s.registry.Commit(t.Context(), s.at, kick)
 	s.wantRefused("a member removes another", err, fault.Forbidden, "not_admin")
@@ -168,7 +171,7 @@ func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
 	if _, err := s.send(carol, s.group.Leave(carol)); err != nil {
 		t.Fatal(err)
 	}
-	s.commit(s.bob, mlstest.Change{Remove: []*mlstest.Device{carol}}) // carol asked to be removed
+	s.commit(s.bob, mlstest.Change{Remove: []*mlstest.Device{carol}}) // permitted to bob, because carol asked to be removed
 	if v := s.view(); len(v.Members) != 2 || v.Epoch != 3 {
 		t.Errorf("%d members at epoch %d", len(v.Members), v.Epoch)
 	}
@@ -178,7 +181,7 @@ func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
 	}
 }
 
-// expectRefused fails unless every request and every read of the device's actor is refused.
+// expectRefused fails unless the host refuses every request and every read by the device's actor.
 func (s *scene) expectRefused(device *mlstest.Device) {
 	s.Helper()
 	id := actorOf(device)
@@ -197,7 +200,8 @@ func (s *scene) expectRefused(device *mlstest.Device) {
 	s.wantRefused("view", err, fault.Forbidden, "not_member")
 }
 
-// Row 9: every request and every read of a removed member is refused.
+// Row 9 of docs/conversations.md, Cases and their tests: the host refuses every request and every
+// read by a removed member.
 func TestRow9ARemovedMemberIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -218,7 +222,7 @@ func TestRow9ARemovedMemberIsRefused(t *testing.T) {
 	s.wantRefused("a stranger's log", err, fault.NotFound, "no_conversation")
 }
 
-// rejoin makes a device join by an external commit, which removes the given devices.
+// rejoin lets a device join by an external commit. The commit removes the devices in removed.
 func (s *scene) rejoin(d *mlstest.Device, removed ...*mlstest.Device) (conversation.Accepted, error) {
 	message, next := s.group.Rejoin(d, removed...)
 	a, err := s.registry.Commit(s.Context(), s.at, conversation.Commit{Caller: vocab.ID(d.Identity), Key: s.key(), Message: message, GroupInfo: next.Info(d), External: true})
@@ -228,8 +232,8 @@ func (s *scene) rejoin(d *mlstest.Device, removed ...*mlstest.Device) (conversat
 	return a, err
 }
 
-// Row 10: a member whose device lost its state joins again by an external commit, but not twice
-// within five minutes.
+// Row 10 of docs/conversations.md, Cases and their tests: a member whose device lost its state
+// joins again by an external commit. A second external commit within five minutes is refused.
 func TestRow10AMemberJoinsAgainByAnExternalCommit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -273,8 +277,8 @@ func TestAConversationBeginsWithAGroupOfOneDevice(t *testing.T) {
 	s.wantRefused("the group of another conversation", err, fault.Conflict, "group_taken")
 }
 
-// Commits to conversations of one host share a transaction. A refused commit of an old epoch does
-// not affect the other commits in the transaction.
+// Commits to several conversations of one host share a transaction. One of them is refused because
+// of its old epoch. This does not affect the other commits in the transaction.
 func TestARefusedCommitTouchesNoNeighbour(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -314,7 +318,7 @@ func TestARefusedCommitTouchesNoNeighbour(t *testing.T) {
 		})
 	}
 	for _, k := range talks {
-		for s.registry.Waiting(k.at) == 0 { // until all commits wait
+		for s.registry.Waiting(k.at) == 0 { // wait until all commits are in the queues
 			runtime.Gosched()
 		}
 	}

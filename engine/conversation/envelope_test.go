@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The fixtures F1 to F13 have the forms in which other MLS servers send objects.
+// The tests F1 to F13 have objects in the forms that other MLS servers send.
 
 const (
 	emissary = "https://emissary.example/@alice"
@@ -27,7 +27,7 @@ func vector(b string) string {
 	return string([]byte{1<<6 | byte(len(b)>>8), byte(len(b))}) + b
 }
 
-// privateMessage returns a PrivateMessage of epoch 7, which the engine cannot decrypt.
+// privateMessage returns a PrivateMessage of epoch 7. The engine cannot decrypt it.
 func privateMessage(t mls.ContentType) string {
 	return "\x00\x01\x00\x02" + vector(groupID) + "\x00\x00\x00\x00\x00\x00\x00\x07" + string([]byte{byte(t)}) +
 		vector("") + vector(strings.Repeat("s", 28)) + vector(strings.Repeat("c", 300))
@@ -35,16 +35,16 @@ func privateMessage(t mls.ContentType) string {
 
 const welcome = "\x00\x01\x00\x03\x00\x01\x00\x01w"
 
-// keyPackage returns a bare key package. Its signatures are not valid: the engine checks them only
-// when the package is added to a group.
+// keyPackage returns a key package without a frame. Its signatures are not valid: the engine
+// checks them only when the package is added to a group.
 func keyPackage(suite byte, keyLength int, identity string) string {
 	key := vector(strings.Repeat("k", keyLength))
 	leaf := key + key + "\x00\x01" + vector(identity) + "\x02\x00\x01\x02\x00\x01\x00\x00\x02\x00\x01" + "\x01" + strings.Repeat("\x00", 16) + "\x00" + vector("signature")
 	return "\x00\x01\x00" + string([]byte{suite}) + key + leaf + "\x00" + vector("signature")
 }
 
-// object returns an object of a type, with message as its content. more adds properties: a name
-// and a value for each.
+// object returns an object of a type, with the parameter message as its content. The parameter
+// more has further properties, as names and values by turns.
 func object(t *testing.T, kind, message string, more ...any) vocab.Doc {
 	t.Helper()
 	d := vocab.Doc{
@@ -144,7 +144,8 @@ func TestF12WelcomeWithTopology(t *testing.T) {
 	}
 }
 
-// The engine keeps a message that it cannot read, because the user's client may understand it.
+// The engine stores a message that it cannot read, because the user's client may be able to read
+// it.
 func TestMessagesThatCannotBeReadAreKept(t *testing.T) {
 	t.Parallel()
 	message := "\x00\x01\x00\x04 a group info of tomorrow"

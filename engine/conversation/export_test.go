@@ -20,8 +20,8 @@ func (r *Registry) Waiting(at Place) int {
 	return 0
 }
 
-// HoldsRow reports whether a live conversation holds the row of its last batch. No request may
-// wait for it.
+// HoldsRow reports whether a live conversation still has the database row of its last batch in
+// memory. Call it only while no request waits for the conversation.
 func (r *Registry) HoldsRow(at Place) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -43,14 +43,14 @@ func (r *Registry) DropIdle() int {
 	return len(r.live)
 }
 
-// JoinPair calls joinPair for a group. The host of the group says that these are its members, and
-// says whether the group is its conversation with the user.
+// JoinPair calls joinPair for a group. In it, the group's host says who the members are, and
+// whether the group is the host's conversation of two with the user.
 func JoinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, isPair bool, members []vocab.ID) (bool, error) {
 	return joinPair(ctx, tx, a, j, &rosterSaid{actors: members, isPair: isPair})
 }
 
-// JoinUpgrade calls joinPair for the host's conversation with the user. The conversation continues
-// predecessor, unless that is empty.
+// JoinUpgrade calls joinPair for the host's conversation of two with the user. If predecessor is
+// not empty, the conversation continues the one with that URI.
 func JoinUpgrade(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConversation, predecessor vocab.ID) (bool, error) {
 	return joinPair(ctx, tx, a, j, &rosterSaid{actors: []vocab.ID{a.Me, j.Host}, isPair: true, predecessor: predecessor})
 }

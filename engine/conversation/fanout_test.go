@@ -20,7 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// owed is an activity that is owed to an inbox.
+// owed is an activity that is to be delivered to an inbox.
 type owed struct {
 	Inbox    vocab.ID
 	Host     string
@@ -30,7 +30,7 @@ type owed struct {
 
 func (o owed) object() vocab.Doc { return o.Activity.Sub("object") }
 
-// takeOwed returns what is owed now, and counts it as delivered.
+// takeOwed returns the activities that are to be delivered now, and marks them as delivered.
 func (s *scene) takeOwed() (all []owed) {
 	s.Helper()
 	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *user.Tx) error {
@@ -64,8 +64,8 @@ const (
 )
 
 // The host owes each other member every accepted commit, Welcome and message. Members on this
-// server get it without the network, the others by HTTP. A new member gets a Welcome instead of
-// the commit.
+// server get them without the network, other members by HTTP. A new member gets the Welcome
+// instead of the commit.
 func TestWhatIsAcceptedIsOwedToEveryMember(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -100,8 +100,8 @@ func TestWhatIsAcceptedIsOwedToEveryMember(t *testing.T) {
 	wantOwed(t, "a message after that", s.takeOwed(), erinID+" Add PrivateMessage", bobID+" Add PrivateMessage")
 }
 
-// wantOwed fails unless exactly these are owed, in any order. Each text in want has the recipient,
-// the type of the activity and the type of its object.
+// wantOwed fails unless the deliveries in got are those in want, in any order. Each text in want
+// has the recipient, the type of the activity and the type of its object.
 func wantOwed(t *testing.T, what string, got []owed, want ...string) {
 	t.Helper()
 	var is []string
@@ -117,9 +117,9 @@ func wantOwed(t *testing.T, what string, got []owed, want ...string) {
 	}
 }
 
-// Row 28, the host's side: the host signs a receipt for each entry with its actor's key. The
-// receipt covers the entry's place in the log, the hash of its content and the hash of the
-// previous content.
+// Row 28 of docs/conversations.md, Cases and their tests, for the host: the host signs a receipt
+// for each entry with its actor's key. The receipt covers the entry's place in the log, the hash
+// of its content and the hash of the content before it.
 func TestEveryMessageHasAReceipt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -159,7 +159,7 @@ func TestEveryMessageHasAReceipt(t *testing.T) {
 	}
 }
 
-// The host tells every member when a reset is requested, and when the reset is over.
+// The host notifies every member when a reset is requested, and again when the reset is over.
 func TestAResetIsToldToEveryMember(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -187,8 +187,8 @@ func TestAResetIsToldToEveryMember(t *testing.T) {
 	}
 }
 
-// The host sends nothing to a member that it blocks. It refuses a commit that adds an actor who
-// cannot be found.
+// The host sends nothing to a member that it has blocked. It refuses a commit that adds an actor
+// who cannot be found.
 func TestWhoIsBlockedOrUnknownIsOwedNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

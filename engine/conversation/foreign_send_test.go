@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// speaking has one user and finds every actor. It signs nothing.
+// speaking has one user, and finds every actor. Its proofs are empty: it signs nothing.
 type speaking struct{ here }
 
 func (s speaking) NewActivityID(u vocab.Username) vocab.ID { return s.ID(u) + "/activities/1" }
@@ -27,8 +27,8 @@ func (speaking) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return &vocab.Actor{ID: id, Inbox: id + "/inbox"}, nil
 }
 
-// Bob sends a message to a group without a host while his block of dora is being stored. Dora does
-// not get the message.
+// Bob's block of dora is being stored while bob sends a message to a group without a host. Dora
+// does not get the message.
 func TestAMessageWaitsForABlockThatIsBeingStored(t *testing.T) {
 	t.Parallel()
 	store, now := dbtest.New(t), time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// forgetful is a host whose first answer is lost. Its second is a refusal.
+// forgetful is a host whose first answer gets lost. Each later answer is a refusal.
 type forgetful struct {
 	Hosts
 	status  int
@@ -32,17 +32,18 @@ func (h *forgetful) Ask(context.Context, transport.Question) (*transport.Reply, 
 	return &transport.Reply{Status: h.status, Body: h.refusal.JSON()}, nil
 }
 
-// A host may have ordered a message whose answer was lost. A refusal of the same message again
-// then says nothing of the message, unless it judges the message itself: the members who know the
-// SWICG draft alone get it once the host's entry comes.
+// The answer of a host to a message gets lost, so the host may have ordered the message. The
+// sender repeats it, and the host refuses. Only a refusal of the message itself shows that the
+// message was not ordered. After another refusal, members whose servers know only the SWICG draft
+// get the message once the host's entry arrives.
 func TestARefusedRetryKeepsWhatWaitsForTheHostsEntry(t *testing.T) {
 	t.Parallel()
 	type refusal struct {
 		name   string
 		status int
 		code   string
-		winner bool // the refusal lists the message as the commit of its epoch
-		sent   bool // the Create leaves with the host's entry
+		winner bool // whether the refusal lists the message as the commit of its epoch
+		sent   bool // whether the Create is delivered once the host's entry arrives
 	}
 	always := []refusal{
 		{"too many requests", http.StatusTooManyRequests, "rate_limited", false, true},
@@ -96,8 +97,8 @@ func TestARefusedRetryKeepsWhatWaitsForTheHostsEntry(t *testing.T) {
 	}
 }
 
-// mixedCopy is bob's copy of a mixed conversation that a host elsewhere has, with dora, who knows
-// the SWICG draft alone.
+// mixedCopy is bob's copy of a mixed conversation. Another server hosts the conversation. Dora is
+// a member, and her server knows only the SWICG draft.
 type mixedCopy struct {
 	*Members
 	t     *testing.T
@@ -142,7 +143,7 @@ func (s *mixedCopy) write(work func(context.Context, *user.Tx) error) {
 	}
 }
 
-// enter stores the message as the host's next entry.
+// enter stores a message as the next entry of the host's log.
 func (s *mixedCopy) enter(content []byte) {
 	s.t.Helper()
 	e, err := entryOf(content)
@@ -161,7 +162,7 @@ func (s *mixedCopy) enter(content []byte) {
 	})
 }
 
-// owed counts the deliveries that wait.
+// owed returns the number of waiting deliveries.
 func (s *mixedCopy) owed() (n int) {
 	s.t.Helper()
 	s.write(func(ctx context.Context, tx *user.Tx) error {

@@ -36,7 +36,8 @@ func newIdle() *Registry {
 	return NewRegistry(Deps{Store: away{}, Actors: nobody{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }
 
-// An idle conversation has no goroutine: synctest fails if one is left at the end.
+// An idle conversation has no goroutine. If a goroutine is left at the end, synctest fails the
+// test.
 func TestAConversationIsDroppedOnceItIsIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +193,7 @@ func BenchmarkEpoch(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle measures the memory of a live conversation without work.
+// BenchmarkIdle measures the memory of a live conversation that has no work.
 func BenchmarkIdle(b *testing.B) {
 	for b.Loop() {
 		var before, after runtime.MemStats

@@ -20,7 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// endless is a host whose log has no end. Each page has one message.
+// endless is a host whose log has no end. Each page of the log has one message.
 type endless struct {
 	Hosts
 	group *mlstest.Group
@@ -43,7 +43,7 @@ func (h *endless) Ask(_ context.Context, q transport.Question) (*transport.Reply
 	return &transport.Reply{Status: 200, Body: body}, err
 }
 
-// here has one user, without keys, and knows no other actors.
+// here has one user and no keys. It knows no other actors.
 type here struct {
 	Local
 	People
@@ -54,8 +54,9 @@ func (here) Owner(vocab.ID) (u vocab.Username, is bool)            { return u, f
 func (here) Keys(vocab.Username) (k transport.Keys, err error)     { return k, nil }
 func (here) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return nil, nil }
 
-// behind returns a host, dora, bob's copy of a conversation of hers, and the gaps that fill it.
-// The copy lacks almost a million entries.
+// behind returns three things: a host, the gaps that fill bob's copy of a conversation of that
+// host, and the key of the copy. The host's actor is dora. The copy lacks almost a million
+// entries.
 func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
 	t.Helper()
 	store, now := dbtest.New(t), time.Now()
@@ -73,8 +74,8 @@ func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
 	return h, NewMembers(d).gaps, copyKey{u, j.ID}
 }
 
-// The engine reads an endless log only as fast as its rate limit for the host permits. If no
-// device of the user has joined, the engine reads only one page.
+// The engine reads an endless log only as fast as its rate limit for the host permits. If none of
+// the user's devices has joined, it reads only one page.
 func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -96,9 +97,9 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 	}
 }
 
-// PAY-04: entries that the engine reads from a host's log are charged to the host's domain, like
-// deliveries. When the budget is spent and no device of the user has joined, the rest is read only
-// after one joins.
+// PAY-04: entries that the engine reads from a host's log are charged to the budget of the host's
+// domain, as deliveries are. If the budget is spent and none of the user's devices has joined, the
+// engine reads the other entries only after a device joins.
 func TestWhatIsStoredOfLogsIsCharged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -121,7 +122,7 @@ func TestWhatIsStoredOfLogsIsCharged(t *testing.T) {
 	}
 }
 
-// PAY-01: slow hosts of one domain do not use up all places for reads of logs.
+// PAY-01: slow hosts of one domain do not occupy all places for reads of logs.
 func TestNoDomainHasAllPlacesOfLogsThatAreRead(t *testing.T) {
 	t.Parallel()
 	h, g, of := behind(t, false)

@@ -14,13 +14,14 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// welcome returns a Welcome from bob to alice's key package. It does not name its conversation, as
-// some servers leave that out.
+// welcome returns a Welcome from bob for alice's key package. The Welcome does not name its
+// conversation, as the Welcomes of some servers do not.
 func welcome(ref []byte) user.Welcome {
 	return user.Welcome{ID: uuid.New(), Recipient: aliceID, KeyPackage: ref, Content: []byte("welcome"), CreatedAt: time.Now(), Sender: bobID, Object: bobID + "/objects/1"}
 }
 
-// Two claims run at the same time, and after each few packages are left. The user gets one event.
+// Two claims run at the same time. After each of them only a few packages are left. The user gets
+// one event.
 func TestTwoClaimsAtOnceTellTheUserOnce(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -45,7 +46,8 @@ func TestTwoClaimsAtOnceTellTheUserOnce(t *testing.T) {
 	}
 }
 
-// A package is revoked while a Welcome for it is being stored. The Welcome is removed, too.
+// While a Welcome for a package is being stored, the package is revoked. The Welcome is removed,
+// too.
 func TestARevocationTakesTheWelcomeThatIsJustComing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -71,8 +73,8 @@ func TestARevocationTakesTheWelcomeThatIsJustComing(t *testing.T) {
 	}
 }
 
-// A device confirms its Welcome while the first message of the group is being stored. The two
-// transactions do not deadlock, and neither is run again.
+// While the first message of a group is being stored, a device confirms its Welcome to the group.
+// The two transactions do not deadlock, and neither of them is run again.
 func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -100,8 +102,8 @@ func TestAConfirmationAndAMessageLockInOneOrder(t *testing.T) {
 	}
 }
 
-// Several groups may use a package of last resort. Each different Welcome for it is kept, even if
-// it confirms a group that has a conversation already.
+// Several groups may use one package of last resort. Each different Welcome for the package is
+// stored, even if the Welcome is confirmed with a group that another Welcome was confirmed with.
 func TestASecondWelcomeForAPackageOfLastResortIsKept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

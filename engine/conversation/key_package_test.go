@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// publish publishes n packages for a device of alice, each for one claim. If last is set, it also
-// publishes a package of last resort.
+// publish publishes n packages for one of alice's devices. Each of them can be claimed once. If
+// last is true, it also publishes a package of last resort.
 func (s *scene) publish(device string, n int, last bool) (all []user.KeyPackage) {
 	s.Helper()
 	var packages []conversation.NewPackage
@@ -55,8 +55,8 @@ func (s *scene) follow(actor vocab.ID) {
 	}
 }
 
-// Row 20: many claims at once get different packages, until only the package of last resort is
-// left.
+// Row 20 of docs/conversations.md, Cases and their tests: many claims at once get different
+// packages, until only the package of last resort is left.
 func TestRow20APackageIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -132,7 +132,7 @@ func TestRow20ClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	s.wantRefused("a blocked actor's claim", err, fault.Forbidden, "claim_refused")
 }
 
-// A domain gets at most 40 packages of a user a day, however many actors it has.
+// The actors of one domain together get at most 40 packages of a user a day.
 func TestADomainClaimsSoManyPackagesOfAUserADay(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -197,8 +197,8 @@ func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {
 	told(2)
 }
 
-// A restore can leave a user without any key package. The user gets an event when an actor tries
-// to claim one.
+// After a restore a user may have no key package left. When an actor tries to claim one, the user
+// gets an event.
 func TestTheUserIsToldThatNoPackageIsLeftThoughNoneIsClaimed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -250,8 +250,8 @@ func TestRow20PackagesOfOthersAndExpiredOnesAreRefused(t *testing.T) {
 	s.wantRefused("101 packages", err, fault.Unprocessable, "too_many_key_packages")
 }
 
-// Row 21: a device fetches its Welcome, crashes before it confirms the Welcome, and fetches it
-// again after the lease.
+// Row 21 of docs/conversations.md, Cases and their tests: a device fetches its Welcome and crashes
+// before it confirms the Welcome. It fetches the Welcome again after the lease.
 func TestRow21AWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

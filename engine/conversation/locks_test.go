@@ -22,7 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reruns is a store that counts how often a transaction was run again after a conflict.
+// reruns is a store that counts how often transactions were run again after a conflict.
 type reruns struct {
 	conversation.Store
 	n atomic.Int64
@@ -39,7 +39,7 @@ func (r *reruns) Write(ctx context.Context, u vocab.Username, work func(context.
 	})
 }
 
-// newMixed returns a conversation of alice with sam, whose server knows only the SWICG draft.
+// newMixed returns a conversation of alice's with sam. Sam's server knows only the SWICG draft.
 func (s *scene) newMixed() (at conversation.Place, g *mlstest.Group) {
 	s.Helper()
 	s.group = mlstest.NewGroup(s.alice)
@@ -52,7 +52,7 @@ func (s *scene) newMixed() (at conversation.Place, g *mlstest.Group) {
 	return s.at, s.group
 }
 
-// create returns a message from sam, as alice's inbox receives it.
+// create returns a message by sam, in the form in which alice's inbox receives it.
 func create(t testing.TB, content []byte) *vocab.Activity {
 	t.Helper()
 	id := samID + "/" + uuid.NewString()
@@ -64,9 +64,10 @@ func create(t testing.TB, content []byte) *vocab.Activity {
 	return a
 }
 
-// Three kinds of transactions run at the same time: inbox batches that number messages of two
-// conversations and store a follower, the host's own messages to both, and new blocks. Each is
-// done once, the numbers have no gaps, and no transaction has to be run again.
+// Three kinds of transactions run at the same time. The first are inbox batches, which number
+// messages of the conversations and store a follower. The second store the host's own messages to
+// the conversations. The third store new blocks. Each is done once, the numbers have no gaps, and
+// no transaction has to be run again.
 func TestInboxLogsAndAudienceChangeAtOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 50
@@ -80,7 +81,7 @@ func TestInboxLogsAndAudienceChangeAtOnce(t *testing.T) {
 			var groups []*mlstest.Group
 			for range conversations {
 				p, g := s.newMixed()
-				at, groups = append([]conversation.Place{p}, at...), append([]*mlstest.Group{g}, groups...) // the last one first
+				at, groups = append([]conversation.Place{p}, at...), append([]*mlstest.Group{g}, groups...) // in the reverse order of their creation
 			}
 			var all sync.WaitGroup
 			repeat := func(work func(n int) error) {
@@ -136,7 +137,7 @@ func TestInboxLogsAndAudienceChangeAtOnce(t *testing.T) {
 }
 
 // An inbox batch locks one conversation and then another. Meanwhile a shared transaction stores
-// the host's messages to both. The two transactions do not deadlock.
+// the host's messages to both conversations. The batch and the shared transaction do not deadlock.
 func TestABatchAndASharedTransactionDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -174,7 +175,7 @@ func TestABatchAndASharedTransactionDoNotWaitForEachOther(t *testing.T) {
 			return err
 		}
 		close(shared)
-		dbtest.AwaitLock(t, s.store, s.user, nil) // the host's message waits for talks[1]
+		dbtest.AwaitLock(t, s.store, s.user, nil) // the host's message now waits for talks[1]
 		_, err := tx.Hosted.Lock(ctx, talks[0].ID)
 		return err
 	})
@@ -184,7 +185,7 @@ func TestABatchAndASharedTransactionDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// takeBatch stores messages of sam and a follower in one transaction, as the inbox does. It locks
+// takeBatch stores messages by sam and a follower in one transaction, as the inbox does. It locks
 // the audience first.
 func (s *scene) takeBatch(ctx context.Context, tx *user.Tx, came []*vocab.Activity, follower vocab.ID) error {
 	if err := tx.HoldAudience(ctx); err != nil {

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// actors are the actors of an instance, us.example, and of other servers.
+// actors knows the actors of an instance, us.example, and those of other servers.
 type actors struct{}
 
 func (actors) ID(u vocab.Username) vocab.ID {
@@ -39,7 +39,7 @@ func (a actors) NewActivityID(u vocab.Username) vocab.ID {
 	return a.ID(u) + "/activities/" + vocab.ID(uuid.NewString())
 }
 
-// hostKey is the key of every user.
+// hostKey is the signing key of every user.
 var hostKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
 func (actors) Attest(_ vocab.Username, text []byte) ([]byte, error) {
@@ -59,7 +59,7 @@ func (actors) Refresh(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return vocab.ParseActor(d.JSON())
 }
 
-// inboxesOf returns an inbox for each actor. Users of us.example get deliveries without the
+// inboxesOf returns an inbox for each destination. Users of us.example get deliveries without the
 // network.
 func inboxesOf(all []user.Destination) (inboxes []user.Inbox) {
 	for _, d := range all {
@@ -76,14 +76,14 @@ const (
 	carolID = "https://other.example/users/carol"
 )
 
-// scene is a conversation that alice hosts, with the devices in it.
+// scene is a conversation that alice hosts, with the devices that are in it.
 type scene struct {
 	testing.TB
 	store    *db.Cluster
 	registry *conversation.Registry
 	user     vocab.Username
 	at       conversation.Place
-	clock    *atomic.Int64 // added to the time
+	clock    *atomic.Int64 // time by which the scene's clock is ahead
 
 	alice, bob *mlstest.Device
 	group      *mlstest.Group
@@ -105,7 +105,7 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
-// node returns the registry of a process that serves the instance.
+// node returns a registry, as another process that serves the instance has it.
 func (s *scene) node(store conversation.Store) *conversation.Registry {
 	s.Helper()
 	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Finder: actors{}, Rules: actors{}, Inboxes: inboxesOf, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
@@ -127,7 +127,7 @@ func (s *scene) key() string {
 	return "key " + strconv.Itoa(s.keys)
 }
 
-// request returns a commit of a device, and the group after it.
+// request returns a commit by a device, and the group after the commit.
 func (s *scene) request(by *mlstest.Device, g *mlstest.Group, c mlstest.Change) (conversation.Commit, *mlstest.Group) {
 	message, next := g.Commit(by, c)
 	r := conversation.Commit{Caller: vocab.ID(by.Identity), Key: s.key(), Message: message, GroupInfo: next.Info(by)}
@@ -137,7 +137,7 @@ func (s *scene) request(by *mlstest.Device, g *mlstest.Group, c mlstest.Change) 
 	return r, next
 }
 
-// commit makes a commit, which must be accepted.
+// commit lets a device commit. The host must accept the commit.
 func (s *scene) commit(by *mlstest.Device, c mlstest.Change) conversation.Accepted {
 	s.Helper()
 	r, next := s.request(by, s.group, c)
@@ -172,7 +172,7 @@ func (s *scene) log() (all []user.LogEntry) {
 	return all
 }
 
-// reset replaces the group by a new group that has only alice's device.
+// reset replaces the group by a new group. The new group has only alice's device.
 func (s *scene) reset() {
 	s.Helper()
 	group, err := s.registry.AskReset(s.Context(), s.at, aliceID)
@@ -194,7 +194,7 @@ func (s *scene) view() conversation.View {
 	return v
 }
 
-// events returns how many events of each type the host has received.
+// events returns the numbers of the events that the host has received, by type.
 func (s *scene) events() map[string]int {
 	s.Helper()
 	n := map[string]int{}
@@ -202,7 +202,7 @@ func (s *scene) events() map[string]int {
 	return n
 }
 
-// eachEvent calls see with each event that the host has received.
+// eachEvent calls see() with each event that the host has received.
 func (s *scene) eachEvent(see func(user.Event)) {
 	s.Helper()
 	var all []user.Event
@@ -218,7 +218,7 @@ func (s *scene) eachEvent(see func(user.Event)) {
 	}
 }
 
-// wantRefused fails unless err is a refusal of this kind with this code.
+// wantRefused fails unless err is a refusal with the kind and the code in its parameters.
 func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string) {
 	s.Helper()
 	if of := fault.Of(err); of == nil || of.Kind != kind || of.Code != code {
@@ -226,7 +226,8 @@ func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string
 	}
 }
 
-// wantConflict fails unless err is a Conflict with this code, and returns the Conflict.
+// wantConflict fails unless err is a Conflict with the code in its parameters. It returns the
+// Conflict.
 func (s *scene) wantConflict(what string, err error, code string) conversation.Conflict {
 	s.Helper()
 	s.wantRefused(what, err, fault.Conflict, code)

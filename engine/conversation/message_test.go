@@ -27,7 +27,7 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 		}
 	}
 	entries, more, err := s.registry.ReadLog(t.Context(), s.at, bobID, 0)
-	if err != nil || more || len(entries) != 3 { // bob does not get the commit that added him
+	if err != nil || more || len(entries) != 3 { // bob does not read the commit that added him
 		t.Fatalf("bob reads %d entries, %v, %v", len(entries), more, err)
 	}
 	if entries, _, err = s.registry.ReadLog(t.Context(), s.at, aliceID, 2); err != nil || len(entries) != 2 || entries[0].Seq != 3 {
@@ -51,7 +51,7 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	if h, err := s.registry.Held(t.Context(), s.user, s.at.ID); h.Unread != 1 || err != nil {
 		t.Errorf("after reading beyond the end alice has %d unread, %v, want the message that came since", h.Unread, err)
 	}
-	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 3, 1); err != nil { // moves nothing
+	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 3, 1); err != nil { // the mark does not move back
 		t.Fatal(err)
 	}
 	var told []string
@@ -68,8 +68,8 @@ func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
 	}
 }
 
-// The host's programs get the same events about messages of other members as every member's
-// programs.
+// When another member writes, the host's programs get the same events as the programs of every
+// member.
 func TestTheHostIsToldWhatOthersWrite(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -101,7 +101,8 @@ func TestTheHostIsToldWhatOthersWrite(t *testing.T) {
 	})
 }
 
-// Row 8: a message must be of the current epoch or one of the five before it.
+// Row 8 of docs/conversations.md, Cases and their tests: the epoch of a message must be the
+// current one or one of the five before it.
 func TestRow8AMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -224,7 +225,8 @@ func TestRow6AMessageHasOneNumberForGood(t *testing.T) {
 	}
 }
 
-// Row 11.
+// Row 11 of docs/conversations.md, Cases and their tests: the host accepts only ciphertext as a
+// message.
 func TestRow11OnlyCiphertextIsAMessage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -246,8 +248,8 @@ func TestRow11OnlyCiphertextIsAMessage(t *testing.T) {
 	}
 }
 
-// Clients send messages and commits at the same time. Each entry gets its own number, and the
-// numbers have no gaps.
+// Clients send messages and commits at the same time. Each entry gets its own number. The numbers
+// have no gaps.
 func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -263,7 +265,7 @@ func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 	}
 	wg.Go(func() {
 		g := s.group
-		for range 4 { // the messages are still of a recent epoch
+		for range 4 { // few enough commits that the messages stay of a recent epoch
 			r, next := g.Commit(s.alice, mlstest.Change{})
 			if _, err := s.registry.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(r), Message: r, GroupInfo: next.Info(s.alice)}); err != nil {
 				t.Error(err)
@@ -283,7 +285,8 @@ func TestMessagesAndCommitsShareOneCount(t *testing.T) {
 	}
 }
 
-// Row 23.
+// Row 23 of docs/conversations.md, Cases and their tests: two members answer a reset, and the
+// first answer begins the next group.
 func TestRow23TheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -332,7 +335,7 @@ func TestRow23TheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	_, err = s.send(s.bob, old.Message())
 	s.wantConflict("a message of the old group", err, "former_group")
 
-	// The other member joins the new group by itself.
+	// The other member joins the new group by an external commit.
 	s.group = groups[first]
 	other := []string{aliceID, bobID}[1-first]
 	if _, err := s.rejoin(mlstest.NewDevice(other, time.Now())); err != nil {
@@ -346,7 +349,8 @@ func TestRow23TheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	}
 }
 
-// The operator can order a reset although it is not a member. Here the only admin has left.
+// The operator is no member, and can order a reset nevertheless. In this test the only admin has
+// left.
 func TestTheOperatorOrdersAResetWhenTheAdminHasLeft(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// One scene makes a registry show all of its metrics.
+// The events of this test make a registry show all of its metrics.
 func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -18,7 +18,7 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	far, _ := s.request(s.bob, s.group, mlstest.Change{})
 	winner, next := s.request(s.alice, s.group, mlstest.Change{})
 	send := func() error { _, err := s.send(s.bob, s.group.Message()); return err }
-	for range 2 { // accepted, and answered as before
+	for range 2 { // the first is accepted, the second gets the same answer
 		if _, err := s.registry.Commit(t.Context(), s.at, winner); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 		t.Errorf("a message whose conversation panics: %v", err)
 	}
 	g.setWithin(func() {})
-	for s.registry.DropIdle() > 0 { // the worker ends
+	for s.registry.DropIdle() > 0 { // wait until the worker has ended
 		s.registry.Waiting(s.at)
 	}
 	if err := send(); err != nil {
@@ -53,8 +53,8 @@ func TestMetricsTellWhatConversationsDo(t *testing.T) {
 	}
 }
 
-// metrics returns the metrics of the scene's registry by their names and labels. The value is that
-// of a counter or gauge, or the number of values in a histogram.
+// metrics returns the metrics of the scene's registry by their names and labels. For a histogram
+// it returns the number of its values.
 func (s *scene) metrics() map[string]float64 {
 	s.Helper()
 	families, err := s.registry.Metrics.(prometheus.Gatherer).Gather()

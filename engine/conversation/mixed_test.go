@@ -13,7 +13,8 @@ import (
 const samID = "https://swicg.example/users/sam"
 
 // Sam's server knows only the SWICG draft. Sam gets his Welcome and the messages of the host's
-// user as plain Creates by that user, and nothing else. Lightweb members get the host's Add.
+// user as plain Creates by that user, and nothing else. Members on Lightweb servers get Adds by
+// the host.
 func TestAMemberWhoKnowsTheDraftAloneGetsCreatesOfTheHost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -57,9 +58,9 @@ func TestAMemberWhoKnowsTheDraftAloneGetsCreatesOfTheHost(t *testing.T) {
 	wantOwed(t, "the same again", s.takeOwed())
 }
 
-// A commit of the host's user reaches sam as a Create by that user, after the user's earlier
-// messages, even if the commit removes sam. The host does not send him messages of other members:
-// their own servers do.
+// A commit by the host's user reaches sam as a Create by that user, after the user's earlier
+// messages. This holds even if the commit removes sam. Other members' messages reach sam from
+// their own servers, not from the host.
 func TestCommitsOfTheHostFollowItsMessagesAsCreates(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -89,8 +90,8 @@ func TestCommitsOfTheHostFollowItsMessagesAsCreates(t *testing.T) {
 	}
 }
 
-// After a reset, members whose servers know only the draft are not in the MLS group. They get no
-// messages until they are added again, because they could not read them.
+// After a reset, members whose servers know only the SWICG draft are not in the MLS group, and
+// could not read its messages. They get no messages until they are added again.
 func TestAfterAResetForeignMembersGetNothingUntilTheyAreAddedAnew(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -103,8 +104,8 @@ func TestAfterAResetForeignMembersGetNothingUntilTheyAreAddedAnew(t *testing.T) 
 	wantOwed(t, "a message", s.takeOwed(), bobID+" Add PrivateMessage")
 }
 
-// Bob adds sam, whose server knows only the draft. Bob's server sends sam the Welcome as a Create
-// by bob, so the host sends no Welcome to sam.
+// Bob adds sam, whose server knows only the SWICG draft. Bob's server sends the Welcome to sam as
+// a Create by bob. So the host sends no Welcome to sam.
 func TestTheWelcomesOfOtherMembersAreTheirs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// endFriendship ends the friendship with bob as the inbox does when bob's activity ends it.
+// endFriendship ends alice's friendship with bob, as the inbox does for an activity of bob's that
+// ends it.
 func (s *scene) endFriendship(ctx context.Context, tx *user.Tx) error {
 	if err := tx.HoldAudience(ctx); err != nil {
 		return err
@@ -23,7 +24,7 @@ func (s *scene) endFriendship(ctx context.Context, tx *user.Tx) error {
 	return err
 }
 
-// The friendship ends while the commit that encrypts the conversation is being stored. The
+// While the commit that encrypts the conversation is being stored, the friendship ends. The
 // conversation is closed.
 func TestAnUpgradeThatIsUnderWayIsClosed(t *testing.T) {
 	t.Parallel()
@@ -47,7 +48,7 @@ func TestAnUpgradeThatIsUnderWayIsClosed(t *testing.T) {
 	}
 }
 
-// The friendship ends while alice continues a closed conversation. Her request is refused.
+// While alice continues a closed conversation, the friendship ends. Alice's request is refused.
 func TestNoConversationIsContinuedOnceTheFriendshipHasEnded(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

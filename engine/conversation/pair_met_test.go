@@ -18,12 +18,12 @@ import (
 )
 
 // Both sides upgrade at the same time. The conversation with the smaller URI stays open. The other
-// conversation is closed: it can still be read, and names the open one as its successor.
+// one is closed: it can still be read, and it names the open one as its successor.
 func TestOfTwoUpgradesAtOnceTheSmallerURIGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		partner   vocab.ID
-		continues bool // the partner says that its conversation continues alice's
+		continues bool // whether the partner's conversation names alice's as its predecessor
 		wins      bool
 	}{
 		"the own one":           {"https://zed.example/users/zoe", false, true},
@@ -88,13 +88,13 @@ func TestOfTwoUpgradesAtOnceTheSmallerURIGoesOn(t *testing.T) {
 	}
 }
 
-// The host closes only its own side of a conversation, for example by a restore, and begins a
-// successor. If the successor names the member's open conversation as its predecessor, the
-// member's server closes that conversation, too.
+// The host closes only its own side of a conversation, for example because of a restore, and
+// begins a successor. The member's side is still open. If the successor names the member's
+// conversation as its predecessor, the member's server closes that conversation, too.
 func TestAConversationOfTwoThatItsHostContinuesIsClosedInTheCopy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		names bool // the host names the member's open conversation as predecessor
+		names bool // whether the host names the member's open conversation as the predecessor
 		is    bool
 	}{
 		"it names the open one": {true, true},

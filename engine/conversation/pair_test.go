@@ -33,7 +33,7 @@ func (s *scene) write(u vocab.Username, work func(context.Context, *user.Tx) err
 	}
 }
 
-// pair begins alice's conversation with bob, which is not encrypted yet.
+// pair begins alice's conversation of two with bob. It is not encrypted yet.
 func (s *scene) pair() uuid.UUID {
 	s.Helper()
 	c, made, err := s.registry.Open(s.Context(), s.user, bobID)
@@ -43,7 +43,7 @@ func (s *scene) pair() uuid.UUID {
 	return c.ID
 }
 
-// upgrade gives the conversation a new group with only alice's device.
+// upgrade gives the conversation a new group. The group has only alice's device.
 func (s *scene) upgrade(id uuid.UUID) {
 	s.Helper()
 	s.group = mlstest.NewGroup(s.alice)
@@ -66,7 +66,7 @@ func (s *scene) conversation(id uuid.UUID) *user.Conversation {
 	return c
 }
 
-// kinds returns the kinds of the entries in a conversation's timeline, the newest first.
+// kinds returns the kinds of the entries in a conversation's timeline. The newest comes first.
 func (s *scene) kinds(u vocab.Username, id uuid.UUID) (kinds []string) {
 	s.Helper()
 	all, _, err := s.registry.Timeline(s.Context(), u, id, user.TimelineEnd, 100)
@@ -79,8 +79,8 @@ func (s *scene) kinds(u vocab.Username, id uuid.UUID) (kinds []string) {
 	return kinds
 }
 
-// The commit that adds bob encrypts the conversation, if the relationship permits that. A second
-// upgrade is refused, and so are Notes from then on.
+// The commit that adds bob encrypts the conversation, if the relationship permits encryption.
+// After that, a second upgrade is refused, and so are Notes.
 func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -90,7 +90,7 @@ func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
 	s.wantRefused("an upgrade with a stranger", err, fault.Forbidden, "encryption_not_permitted")
 	s.befriend(s.user, bobID)
 	s.upgrade(id)
-	s.upgrade(id) // the new group replaces the first one, which bob never joined
+	s.upgrade(id) // bob never joined the first group; a new group replaces it
 	if c := s.conversation(id); c.Mode != user.ModeFederated || conversation.CheckOpen(c) != nil {
 		t.Errorf("before bob is in it the conversation is %+v", c)
 	}
@@ -119,8 +119,9 @@ func TestAConversationOfTwoIsUpgradedOnce(t *testing.T) {
 	}
 }
 
-// Row 25: when the relationship ends, the conversation is closed for ciphertext and Notes. Its
-// entries can still be read. When the two are friends again, a new conversation may continue it.
+// Row 25 of docs/conversations.md, Cases and their tests: when the relationship ends, the
+// conversation is closed to ciphertext and to Notes. Its entries can still be read. If the two
+// become friends again, a new conversation may continue it.
 func TestRow25TheRelationshipIsLostMidChat(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -163,8 +164,8 @@ func TestRow25TheRelationshipIsLostMidChat(t *testing.T) {
 	s.wantRefused("a successor of one that goes on", err, fault.Conflict, "conversation_open")
 }
 
-// Carol has a conversation with alice. When alice's server upgrades it, carol's conversation
-// becomes her copy of the encrypted one.
+// Carol has a conversation with alice, and alice's server upgrades it. Carol's conversation
+// becomes carol's copy of the encrypted one.
 func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -229,8 +230,9 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	}
 }
 
-// Row 24: devices that lose their state again and again are refused at the second rejoin. Each
-// member costs the others at most one epoch in five minutes.
+// Row 24 of docs/conversations.md, Cases and their tests: devices lose their state again and
+// again. The second rejoin of each is refused. So each member costs the others at most one epoch
+// in five minutes.
 func TestRow24ARejoinStormIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// RFC 9420 §7.3, §12.1.1, §12.2 and §12.4 oblige members to refuse these commits. If the host
+// By RFC 9420 §7.3, §12.1.1, §12.2 and §12.4, members must refuse these commits. If the host
 // accepted one, the epoch would end and no member could make the next commit.
 func TestACommitThatMembersHaveToRefuseIsRefused(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestACommitThatMembersHaveToRefuseIsRefused(t *testing.T) {
 }
 
 // The host cannot read a commit in a PrivateMessage. It checks the changes that the committer
-// declares.
+// declares instead.
 func TestADeclaredDeviceThatMembersHaveToRefuseIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

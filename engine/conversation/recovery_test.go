@@ -7,8 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Each report causes one event for the host, and changes nothing: a member cannot reset the
-// conversation by reports. Reports of strangers are refused, and so are unknown reasons.
+// Each report causes one event for the host and changes nothing. So a member cannot reset the
+// conversation by reports. Reports by strangers are refused, and so are reports with unknown
+// reasons.
 func TestAReportTellsTheHostAndResetsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -13,11 +13,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// gate is a store that calls functions before and within its transactions.
+// gate is a store that calls functions of the test before its transactions and within them.
 type gate struct {
 	*db.Cluster
 	before atomic.Pointer[func() error]
-	within atomic.Pointer[func()] // called after the work and before the commit
+	within atomic.Pointer[func()] // called after work() and before the commit
 }
 
 func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
@@ -39,7 +39,7 @@ func (g *gate) set(before func() error) { g.before.Store(&before) }
 
 func (g *gate) setWithin(within func()) { g.within.Store(&within) }
 
-// gated returns a scene with bob whose registry uses a gate, and the gate.
+// gated returns a scene with bob, and a gate. The scene's registry uses the gate as its store.
 func gated(t *testing.T) (*scene, *gate) {
 	t.Helper()
 	s := newScene(t).withBob()
@@ -58,7 +58,7 @@ func TestRow16ACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() { _, err := s.registry.Commit(ctx, s.at, first); gone <- err }()
-	<-begun // the transaction has not begun yet
+	<-begun // the work has reached the gate; its transaction has not begun
 	leave()
 	if err := <-gone; fault.KindOf(err) != fault.Busy {
 		t.Errorf("the caller that left was told %v", err)
@@ -73,11 +73,11 @@ func TestRow16ACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
 	if n := s.registry.Waiting(s.at); n != 0 {
 		t.Errorf("%d requests wait, want none", n)
 	}
-	_ = next // no commit made this group
+	_ = next // unused: no accepted commit made this group
 }
 
-// Row 16: a commit whose caller leaves during its transaction is stored. A repeated request gets
-// the answer by its key.
+// Row 16 of docs/conversations.md, Cases and their tests: a commit is stored even if its caller
+// leaves during the transaction. When the request is repeated with its key, it gets the answer.
 func TestWhatHasBegunIsDoneThoughItsCallerLeft(t *testing.T) {
 	t.Parallel()
 	s, g := gated(t)
@@ -147,8 +147,8 @@ func TestAClosedRegistryRefuses(t *testing.T) {
 	s.wantRefused("after Close", err, fault.Unavailable, "mls_closing")
 }
 
-// A live conversation must not keep its row in memory: the GroupInfo in it may have 1 MiB, and
-// 10,000 conversations may be live.
+// A live conversation must not hold its database row in memory. The GroupInfo in a row may have 1
+// MiB, and 10,000 conversations may be live.
 func TestALiveConversationHoldsNoRow(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// withSam adds a device of sam, whose server knows only the SWICG draft. This makes the
-// conversation mixed.
+// withSam adds a device of sam's to the group. Sam's server knows only the SWICG draft, so the
+// conversation is mixed after that.
 func (s *scene) withSam() *mlstest.Device {
 	s.Helper()
 	sam := mlstest.NewDevice(samID, time.Now())
@@ -21,8 +21,8 @@ func (s *scene) withSam() *mlstest.Device {
 	return sam
 }
 
-// sealed returns a commit of a device as a PrivateMessage without GroupInfo, and the group after
-// it.
+// sealed returns a commit by a device, and the group after the commit. The commit is a
+// PrivateMessage and has no GroupInfo.
 func (s *scene) sealed(by *mlstest.Device, c mlstest.Change) (conversation.Commit, *mlstest.Group) {
 	message, next := s.group.SealedCommit(c)
 	r := conversation.Commit{Caller: vocab.ID(by.Identity), Key: s.key(), Message: message}
@@ -48,8 +48,8 @@ func (s *scene) accept(r conversation.Commit, next *mlstest.Group) conversation.
 	return a
 }
 
-// While a member's server knows only the SWICG draft, commits and proposals must be
-// PrivateMessages and need no GroupInfo. Before and after that, they must be PublicMessages.
+// While one member's server knows only the SWICG draft, commits and proposals must be
+// PrivateMessages and need no GroupInfo. Before that and after that, they must be PublicMessages.
 func TestTheFramingOfHandshakesFollowsTheMembers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -95,7 +95,7 @@ func TestTheFramingOfHandshakesFollowsTheMembers(t *testing.T) {
 }
 
 // The host needs the GroupInfo to check a commit in a PublicMessage. So the conversation stays
-// mixed until a commit brings the GroupInfo.
+// mixed until a commit with a GroupInfo arrives.
 func TestAConversationStaysMixedUntilItsGroupInfoIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -113,8 +113,9 @@ func TestAConversationStaysMixedUntilItsGroupInfoIsKnown(t *testing.T) {
 	s.commit(s.alice, mlstest.Change{})
 }
 
-// The committer declares the actors that a PrivateMessage adds and removes. The host changes the
-// members accordingly, and sends the Welcomes to the actors of the key packages.
+// The committer declares the actors that a commit in a PrivateMessage adds and removes. The host
+// changes the list of members accordingly. It sends the Welcomes to the actors that the key
+// packages name.
 func TestTheCommitterSaysWhatAPrivateMessageChanges(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -206,8 +207,8 @@ func TestWordsAboutAPrivateMessageThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-// A member who sends a private proposal may be removed by others, just as after a proposal in the
-// open. The host cannot read the private proposal.
+// A member who sends a proposal in a PrivateMessage may be removed by others, as after a proposal
+// in a PublicMessage. The host cannot read the private proposal.
 func TestAPrivateProposalPermitsTheRemovalOfItsSender(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()
@@ -230,8 +231,8 @@ func TestAPrivateProposalPermitsTheRemovalOfItsSender(t *testing.T) {
 	}
 }
 
-// After a reset the group has one device, so handshakes are in the open again. This changes when a
-// member whose server knows only the draft is added.
+// After a reset the group has one device, so commits and proposals are PublicMessages again. They
+// become PrivateMessages once a member is added whose server knows only the SWICG draft.
 func TestAResetEndsWhatWasMixed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).withBob()

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reads is a store that counts the transactions that read.
+// reads is a store that counts its Read transactions.
 type reads struct {
 	conversation.Store
 	n atomic.Int64
@@ -29,8 +29,8 @@ func (r *reads) Read(ctx context.Context, u vocab.Username, work func(context.Co
 	return r.Store.Read(ctx, u, work)
 }
 
-// The stock reads the databases only of users who have packages or Welcomes, or have written since
-// the last count. If the users cannot be listed, it shows no values.
+// The stock reads only some users' databases: those with packages or Welcomes, and those written
+// since the last count. If the stock cannot list the users, it shows no values.
 func TestTheStockIsWhatWaitsInTheDatabasesThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	s, store, reg := newScene(t), &reads{}, prometheus.NewRegistry()
@@ -68,13 +68,13 @@ func TestTheStockIsWhatWaitsInTheDatabasesThatCanBeRead(t *testing.T) {
 			return err
 		})
 	}
-	for n, to := range []vocab.ID{actors{}.ID(bob), bobID} { // the second Welcome is for an actor of another server
+	for n, to := range []vocab.ID{actors{}.ID(bob), bobID} { // the second Welcome is for an actor on another server
 		s.write(bob, func(ctx context.Context, tx *user.Tx) error {
 			return tx.Welcomes.Add(ctx, user.Welcome{ID: uuid.New(), Recipient: to, KeyPackage: []byte{byte(n)}, Content: []byte("w"), CreatedAt: s.now()})
 		})
 	}
 	want(2, 3, 1)
-	s.later(30 * 24 * time.Hour) // the packages expire
+	s.later(30 * 24 * time.Hour) // long enough for the packages to expire
 	want(2, 0, 1)
 	if err := s.store.DropUserDatabase(t.Context(), carol); err != nil {
 		t.Fatal(err)

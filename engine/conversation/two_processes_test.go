@@ -21,22 +21,25 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// nodeClients is the number of clients of each process. Each has nodeCommits commits accepted.
+// nodeClients is the number of clients in each process. Each client makes nodeCommits accepted
+// commits.
 const (
 	nodeClients = 16
 	nodeCommits = 25
 )
 
-// The first process passes its database, conversation and group in these variables to the second.
+// The first process passes its database, conversation and group to the second process in these
+// variables.
 const (
 	nodeDatabase     = "LIGHTWEB_TEST_NODE_DATABASE"
 	nodeConversation = "LIGHTWEB_TEST_NODE_CONVERSATION"
 	nodeGroup        = "LIGHTWEB_TEST_NODE_GROUP"
 )
 
-// Two processes serve sixteen clients each. All clients commit at the same time, and repeat
-// refused commits, until each has 25 commits accepted. Every epoch has one commit
-// (conversations.md 3.e, rows 1 and 2). The second process runs this test program again.
+// Two processes serve sixteen clients each. All clients commit at the same time. They repeat
+// refused commits until each client has 25 accepted commits. Every epoch has one commit. The
+// second process runs this test program again. (Rows 1 and 2 of docs/conversations.md, Cases and
+// their tests.)
 func TestRow1CommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 	if os.Getenv(nodeDatabase) != "" {
 		serveSecondNode(t)
@@ -75,15 +78,15 @@ func TestRow1CommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 		t.Error(err)
 	}
 	s.commitAtOnce()
-	rest, _ := io.ReadAll(out) // Wait returns any error
+	rest, _ := io.ReadAll(out) // an error of the read also makes Wait fail
 	if err := second.Wait(); err != nil {
 		t.Errorf("the second process: %v\n%s%s", err, rest, &said)
 	}
 	s.wantWholeLog(2 * nodeClients * nodeCommits)
 }
 
-// serveSecondNode waits until its standard input ends, and then makes as many commits as the first
-// process. It uses its own connections to the database.
+// serveSecondNode waits until the standard input ends. It then makes as many commits as the first
+// process does, over its own connections to the database.
 func serveSecondNode(t *testing.T) {
 	cfg := dbtest.Config(t)
 	cfg.Name = os.Getenv(nodeDatabase)
@@ -95,12 +98,12 @@ func serveSecondNode(t *testing.T) {
 	s.commitAtOnce()
 }
 
-// newNodeDevice returns alice's device. It is the same in both processes.
+// newNodeDevice returns alice's device. Both processes make the same device.
 func newNodeDevice() *mlstest.Device {
 	return mlstest.NewDeviceFrom(aliceID, make([]byte, ed25519.SeedSize), time.Now())
 }
 
-// commitAtOnce runs the clients of a process until all of their commits are accepted.
+// commitAtOnce runs all clients of a process until all their commits are accepted.
 func (s *scene) commitAtOnce() {
 	var wg sync.WaitGroup
 	for range nodeClients {
@@ -114,8 +117,8 @@ func (s *scene) commitAtOnce() {
 	wg.Wait()
 }
 
-// commitInTheEnd commits to g until the commit is accepted. After each refusal it tries again in
-// the epoch that the refusal names. At the end g is in the epoch after the accepted commit.
+// commitInTheEnd commits to g until a commit is accepted. After each refusal it tries again in the
+// epoch that the refusal names. Finally it sets g's epoch to the epoch after the accepted commit.
 func (s *scene) commitInTheEnd(g *mlstest.Group) {
 	for {
 		message, next := g.Commit(s.alice, mlstest.Change{})

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// When root starts a server, the server runs as an account of its own. It does not run as nobody,
-// because other programs run as nobody and could read its files.
+// If root starts a server, the server runs as a system user of its own. It does not run as the
+// user nobody: other programs run as nobody, and could read the server's files.
 func TestRootGivesTheServerToAnAccountOfItsOwn(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -20,9 +20,9 @@ func TestRootGivesTheServerToAnAccountOfItsOwn(t *testing.T) {
 	system := map[string]string{"lightweb": "801", "postgres": "802", "nobody": "803"}
 	for _, tt := range []struct {
 		name  string
-		has   string // users of this system
-		owner int    // of the data directory
-		want  int    // 0: refused
+		has   string // the system's users
+		owner int    // the owner of the data directory
+		want  int    // the account that the server gets; 0 if it is refused
 	}{
 		{"lightweb first", "lightweb postgres nobody", 0, 801},
 		{"else postgres", "postgres nobody", 0, 802},

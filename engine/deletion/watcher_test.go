@@ -18,10 +18,10 @@ import (
 type place struct {
 	now     time.Time
 	since   time.Time
-	cut     bool // it is being removed
+	cut     bool // whether the removal of the user has begun
 	owed    int
-	away    error // of the user's database
-	stuck   error // the error of removing the user
+	away    error // the error that the user's database returns
+	stuck   error // the error that the removal of the user returns
 	steps   []string
 	log     bytes.Buffer
 	watcher *Watcher
@@ -66,7 +66,8 @@ func (p *place) RemoveUser(context.Context, vocab.Username) error {
 	return p.stuck
 }
 
-// look sets the clock forward, calls LookAround, and checks all steps so far.
+// look sets the clock forward and calls LookAround. It fails the test unless all steps so far are
+// those in want.
 func (p *place) look(t *testing.T, after time.Duration, want ...string) {
 	t.Helper()
 	p.now = p.now.Add(after)
