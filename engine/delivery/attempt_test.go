@@ -48,8 +48,8 @@ func TestEd25519IsUsedWhereItIsKnownToBeTaken(t *testing.T) {
 	}
 }
 
-// A delivery whose post was deleted is skipped. A process may have leased the delivery before the
-// post was deleted, and read its body afterwards.
+// A process leases a delivery, and the post is deleted before the process reads the delivery's
+// body. The delivery is skipped.
 func TestAWithdrawnPostIsNotSent(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"p.example", ""} {
@@ -95,7 +95,7 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 	}
 }
 
-// keysByName returns keys whose ids are their owners' names.
+// keysByName is a set of keys. The id of each key is the name of its owner.
 type keysByName struct{}
 
 func (keysByName) Keys(u vocab.Username) (transport.Keys, error) {

@@ -10,8 +10,8 @@ func TestTheBreakerOpensAfterFiveFailuresWithinTenMinutes(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tt := range []struct {
 		name    string
-		between time.Duration // failures
-		through int           // after so many failures one request succeeds
+		between time.Duration // the time between two failures
+		through int           // the number of failures before a request that succeeds; 0 if none succeeds
 		want    string
 	}{
 		{"five within ten minutes", 2 * time.Minute, 0, HostOpen},

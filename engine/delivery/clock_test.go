@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// The clock is set forward by an hour, back by two, and right again, while attempts are due. No
-// attempt is skipped, no host gets more attempts than planned, and no wait is wrong by more than
-// the clock was.
+// While attempts are due, the clock is set forward by an hour, then back by two hours, then right
+// again. No attempt is skipped, and no host gets more attempts than planned. No wait is wrong by
+// more than the clock was.
 func TestAClockThatIsSetSkipsAndHammersNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(500))
 		var ahead atomic.Int64
-		b.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())).Round(0) } // the wall clock is set
+		b.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())).Round(0) } // Round strips the monotonic clock, so b sees the wall clock that the test sets
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.run(t)
 		began := time.Now()

@@ -189,7 +189,7 @@ func TestUnreadableKeysSpendNoAttempt(t *testing.T) {
 		b.deps.keys.Store(&unreadable)
 		places := map[string]int{"another server": b.m.add("Create", "p.example", 1, 0), "a user of this server": b.m.add("Create", "", 1, 0)}
 		b.run(t)
-		time.Sleep(2 * 24 * time.Hour) // long enough to use up all attempts
+		time.Sleep(2 * 24 * time.Hour) // all attempts would have been made by then
 		synctest.Wait()
 		for to, place := range places {
 			if r := b.m.row(place); r.Attempts != 0 || r.status != user.DeliveryPending || len(b.peers.all()) != 0 {
@@ -207,7 +207,7 @@ func TestUnreadableKeysSpendNoAttempt(t *testing.T) {
 	})
 }
 
-// The log shows each state of the keys once, although every delivery asks for them repeatedly.
+// Every delivery reads the keys again, and the log has one line for each state of the keys.
 func TestKeysThatAreMissingAreLoggedOncePerState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestKeysThatAreMissingAreLoggedOncePerState(t *testing.T) {
 	})
 }
 
-// The instance's keys and a user's keys have separate states, although the same user's deliveries
-// ask for both.
+// A user's deliveries need the instance's keys and the user's keys. The two kinds of keys have
+// separate states.
 func TestKeysOfTheInstanceAreNotTheUsers(t *testing.T) {
 	t.Parallel()
 	var n unsigned

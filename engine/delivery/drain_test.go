@@ -55,8 +55,8 @@ func TestStopCutsWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// An outcome that comes during the drain is stored then, though another attempt does not end: the
-// process may be killed before the drain has ended.
+// During the drain one attempt gets an answer, and another one does not end. The outcome of the
+// first is stored at once, because the process may be killed before the drain ends.
 func TestOutcomesAreStoredDuringTheDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

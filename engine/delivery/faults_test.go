@@ -27,15 +27,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// scheduled means that attempts follow Backoff's schedule exactly.
+// scheduled means that the waits between attempts follow Backoff's schedule exactly.
 const scheduled = time.Duration(0)
 
-// fates holds the results of deliveries whose host always gives the same answer. Each row has the
-// number of requests in an attempt, the numbers of attempts at a post and at a Delete, the least
-// time between attempts, and the final state of both. It also has the host's state after the first
-// attempt, and after four weeks of attempts at a Delete.
+// fates has the results of deliveries to hosts that always give the same answer. For each answer
+// it has: the number of requests in an attempt, the numbers of attempts at a post and at a Delete,
+// the shortest time between attempts, and the final status of both deliveries. It also has the
+// host's state after the first attempt, and after four weeks of attempts at a Delete.
 var fates = []struct {
-	answers       string // statuses, or names of failures
+	answers       string // statuses of answers, or names of failures
 	retryAfter    string
 	requests      int
 	posts, delete int
@@ -44,10 +44,10 @@ var fates = []struct {
 	first, month  string
 }{
 	{"200 201 202 203 204 205 206 226 299", "", 1, 1, 1, scheduled, user.DeliveryDelivered, HostOK, HostOK},
-	{"202", "3600", 1, 1, 1, scheduled, user.DeliveryDelivered, HostOK, HostOK}, // done is done
+	{"202", "3600", 1, 1, 1, scheduled, user.DeliveryDelivered, HostOK, HostOK}, // after a success, Retry-After does not matter
 	{"300 301 302 303 304 305 307 308 399", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"302", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostOK, HostOK},
-	{"400 401 403", "", 2, 3, 3, scheduled, user.DeliveryFailed, HostOK, HostOK}, // the second knock
+	{"400 401 403", "", 2, 3, 3, scheduled, user.DeliveryFailed, HostOK, HostOK}, // the second request uses the other dialect
 	{"402 405 406 407 409 411 412 413 414 415 417 418 421 422 423 424 425 426 428 431 451 499", "", 1, 3, 3, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"401", "1000000000", 2, 3, 3, day, user.DeliveryFailed, HostOK, HostOK},
 	{"413", "1000000000", 1, 3, 3, day, user.DeliveryFailed, HostOK, HostOK},
@@ -65,29 +65,29 @@ var fates = []struct {
 	{"429", "soon, 1e9", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"500 501 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
 	{"500", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostFailing, HostInactive},
-	{"000 101 600 999", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK}, // no valid statuses, but the host answers
+	{"000 101 600 999", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK}, // these statuses are not valid, and the host does answer
 	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
 }
 
-// The numbers of attempts at a Delete. daily has the usual attempts of two days, then one a day
-// until thirty days are over. monthly has one a day from the first. A wait may be a tenth longer
-// or shorter.
+// These are the numbers of attempts at a Delete. With daily, the first two days have the attempts
+// of the schedule, and each later day until the thirtieth has one. With monthly, each day has one
+// from the first on. A wait may be a tenth longer or shorter, so the number may differ by slack.
 const (
 	daily   = 35
 	monthly = 30
 	slack   = 4
 )
 
-// failures holds the ways in which a host gives no answer.
+// failures has the ways in which a host fails to answer.
 var failures = map[string]func(net.Conn){
 	"reset": func(c net.Conn) {
-		_ = c.(*net.TCPConn).SetLinger(0) // otherwise Close would end the connection in order
+		_ = c.(*net.TCPConn).SetLinger(0) // so that Close sends a reset
 	},
 	"silent": func(c net.Conn) {
 		_, _ = io.Copy(io.Discard, c) // until the client closes the connection
 	},
 	"closed": func(c net.Conn) {
-		_, _ = http.ReadRequest(bufio.NewReader(c)) // then the connection is closed
+		_, _ = http.ReadRequest(bufio.NewReader(c)) // the connection is closed after this
 	},
 	"garbage": func(c net.Conn) {
 		_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.9\r\n")
@@ -102,17 +102,18 @@ var failures = map[string]func(net.Conn){
 	},
 }
 
-// experience is the result of an attempt at a host, with its number of requests.
+// experience is the result of an attempt at a host, and the number of requests in the attempt.
 type experience struct {
 	transport.Attempt
 	err      error
 	requests int
 }
 
-// provoke makes an attempt at a host with the given answer, on a real connection.
+// provoke makes an attempt at a host over a real connection. The host gives the answer in the
+// parameter answers.
 func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, retryAfter string) (got experience) {
 	t.Helper()
-	if answers == "nohost" { // the way of resolving the name does not matter here
+	if answers == "nohost" { // no name has to be looked up for this failure
 		return experience{err: fault.New(fault.NoHost, "no such host"), requests: 1}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,7 +131,7 @@ func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, re
 		s.StartTLS()
 		defer s.Close()
 		scheme, answer = "https", func(c net.Conn) {
-			_ = tls.Server(c, s.TLS).HandshakeContext(t.Context()) // the client closes the connection
+			_ = tls.Server(c, s.TLS).HandshakeContext(t.Context()) // fails, because the client closes the connection
 		}
 	}
 	if answer == nil {
@@ -166,15 +167,15 @@ func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, re
 	return got
 }
 
-// anyHost allows every host to be contacted and records nothing about it.
+// anyHost permits requests to every host, and stores nothing about the hosts.
 type anyHost struct{}
 
 func (anyHost) Check(string) error                                        { return nil }
 func (anyHost) Dialect(context.Context, string) (signature.Dialect, bool) { return 0, false }
 func (anyHost) Learn(context.Context, string, signature.Dialect)          {}
 
-// The test gets every answer and failure once on a real connection, and then repeats it for a
-// month of simulated time.
+// The test provokes every answer and every failure once, over a real connection. It then repeats
+// the results for a month of simulated time.
 func TestWhatBecomesOfADelivery(t *testing.T) {
 	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -184,7 +185,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 	keys := transport.Keys{RSA: signature.Key{ID: "https://here.example/u#main-key", Private: private}}
 	c := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Timeout: 2 * time.Second}, anyHost{}, anyHost{})
 	defer c.Close()
-	heard := map[string]experience{} // by host
+	heard := map[string]experience{} // results by the names of hosts
 	for n, f := range fates {
 		for _, answers := range strings.Fields(f.answers) {
 			e := provoke(t, c, keys, answers, f.retryAfter)
@@ -249,7 +250,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 					}
 				}
 				want := f.month
-				if f.first == HostOpen { // the breaker opens again after each attempt, for the time that the host asked for
+				if f.first == HostOpen { // each attempt opens the breaker for the time in Retry-After
 					want = opened(times[remove], monthAt, f.apart)
 				}
 				if got := month[remove]; got != want {
@@ -260,7 +261,8 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 	})
 }
 
-// apart checks that attempts keep to the schedule and to the wait that the host asked for.
+// apart fails the test unless the waits between attempts follow the schedule, and are at least
+// atLeast.
 func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	t.Helper()
 	for n := 1; n < len(at); n++ {
@@ -268,7 +270,7 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 		if !again {
 			wait = day
 		}
-		low, high := max(wait*9/10, atLeast), max(wait*11/10, atLeast)+2*time.Minute // an inactive host is probed up to 2 minutes late
+		low, high := max(wait*9/10, atLeast), max(wait*11/10, atLeast)+2*time.Minute // the probe of an inactive host may come 2 minutes late
 		if got := at[n].Sub(at[n-1]); got < low || got > high {
 			t.Errorf("%s: attempt %d came after %v, want %v to %v", what, n+1, got, low, high)
 			return
@@ -276,8 +278,8 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	}
 }
 
-// opened returns the state of a host at a time, if the host's breaker opens for wait after each
-// attempt.
+// opened returns the state that a host has at a time, if each attempt opens the host's breaker for
+// the parameter wait.
 func opened(attempts []time.Time, at time.Time, wait time.Duration) string {
 	for _, a := range attempts {
 		if !a.After(at) && at.Sub(a) < wait {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// forward adds n deliveries of forwarded activities to a host.
+// forward adds n deliveries to a host. They are deliveries of forwarded activities.
 func (m *memory) forward(host string, n int) {
 	first := m.add("Create", host, n, 0)
 	m.mu.Lock()
@@ -32,8 +32,8 @@ func after(d time.Duration) func(context.Context, transport.Post) (transport.Att
 	}
 }
 
-// PAY-08: the user's own deliveries go first while a thousand forwarded deliveries wait for the
-// same host.
+// PAY-08: a thousand forwarded deliveries wait for a host. The user's own deliveries to the host
+// go first.
 func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 	})
 }
 
-// Slow hosts of followers delay only forwarded deliveries, not the user's own.
+// If the hosts of followers are slow, this delays forwarded deliveries, and not the user's own.
 func TestForwardedDeliveriesLeaveRoomForOnesOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -47,8 +47,8 @@ func TestNothingIsLeasedForAHostThatIsLeftAlone(t *testing.T) {
 	})
 }
 
-// Two leases in advance of one domain's deliveries leave room for others. The next lease excludes
-// the domain.
+// Even if all deliveries of a job go to one domain, two leases in advance leave room for other
+// domains. The next lease excludes the domain.
 func TestNoJobIsLeasedEverything(t *testing.T) {
 	t.Parallel()
 	l, now := newLoop(&newBench(t, nil).Deps), time.Now()

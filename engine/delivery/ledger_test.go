@@ -80,7 +80,7 @@ func TestABatchThatFailedIsInTheNext(t *testing.T) {
 	l.noteParked("b.example", alice, false)
 	l.noteParked("c.example", alice, true)
 	b := l.batch(now, &due)
-	l.noteParked("a.example", alice, false) // meanwhile
+	l.noteParked("a.example", alice, false) // its deliveries are resumed before the batch comes back
 	l.returnBatch(b)
 	b = l.batch(now, &due)
 	if len(b.hosts) != 1 || len(b.due) != 1 || len(b.parked) != 1 || b.parked[0].Host != "c.example" || len(b.resumed) != 2 {

@@ -13,15 +13,15 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// line is a line of the log about a delivery's outcome.
+// line is a log line about the outcome of a delivery.
 type line struct {
 	Level, Msg, Host, Inbox, User, Err string
 	Attempt, Status, Unlogged          int
 	Next                               time.Time
 }
 
-// reporter returns a sender whose clock is at now, and a function that reads its log of level
-// Info.
+// reporter returns a sender whose clock stands at now. It also returns a function that reads the
+// sender's log lines from level Info on.
 func reporter(t *testing.T, now time.Time) (s *sender, read func() []line) {
 	t.Helper()
 	var log bytes.Buffer
@@ -68,8 +68,9 @@ func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	}
 }
 
-// Outcomes are logged in samples, so that a post to thousands does not fill the log. Successes do
-// not crowd out deliveries that were put off, and a failing domain does not crowd out another one.
+// Only samples of outcomes are logged, so that a post to thousands of inboxes does not fill the
+// log. Many successes do not suppress lines about deliveries that were put off. One failing domain
+// does not suppress lines about another.
 func TestOutcomesAreLoggedInSamples(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s, read := reporter(t, now)

@@ -35,7 +35,7 @@ func TestLeasesOfACommitWhoseAnswerWasLostAreRecovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(ctx context.Context, p transport.Post) (transport.Attempt, error) {
 			if p.Inbox.Host() == "p.example" {
-				time.Sleep(settleTime + 4*time.Second) // still under way while leases are recovered
+				time.Sleep(settleTime + 4*time.Second) // the attempt is still under way while leases are recovered
 			}
 			return transport.Attempt{Status: 202}, nil
 		})

@@ -21,27 +21,27 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// memory is one user's queue in memory. It behaves as the queries of db, with the test's clock.
+// memory is one user's queue in memory. It behaves as the database does, with the test's clock.
 type memory struct {
 	mu     sync.Mutex
 	owner  vocab.Username
 	rows   []*remembered
 	turns  int
-	fail   error // the error of every turn while set
-	unsure int   // the number of turns that commit and then return an error
-	gone   bool  // the user is removed
+	fail   error // if set, every turn returns this error
+	unsure int   // number of turns that commit and then return an error
+	gone   bool  // whether the user is removed
 
-	nobody bool // the list of users is empty
+	nobody bool // whether the list of users is empty
 
-	away   error            // the error of the instance database while set
-	lost   error            // the error that MarkDue returns after it succeeded
-	others []vocab.Username // who owe nothing
+	away   error            // if set, the instance database returns this error
+	lost   error            // MarkDue returns this error after it has succeeded
+	others []vocab.Username // further users, without deliveries
 	hosts  map[string]instance.Host
-	due    *time.Time // the user's due time in the instance database
+	due    *time.Time // the time in the instance database at which the user has due deliveries
 	parked map[instance.Parked]bool
 }
 
-// ListDue is Due's.
+// ListDue implements Due.
 func (m *memory) ListDue(_ context.Context, by time.Time) ([]instance.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +51,7 @@ func (m *memory) ListDue(_ context.Context, by time.Time) ([]instance.Due, error
 	return []instance.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
 }
 
-// MarkDue is Due's.
+// MarkDue implements Due.
 func (m *memory) MarkDue(_ context.Context, all []instance.Due) ([]instance.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,12 +64,12 @@ func (m *memory) MarkDue(_ context.Context, all []instance.Due) ([]instance.Due,
 	return nil, m.lost
 }
 
-// List is Hosts's.
+// List implements Hosts.
 func (m *memory) List(context.Context, bool) ([]instance.Host, error) {
 	return m.known(func(instance.Host) bool { return true })
 }
 
-// ListChanged implements Hosts. Only tests set a host's time of change.
+// ListChanged implements Hosts. Only tests set the time at which a host was changed.
 func (m *memory) ListChanged(_ context.Context, since time.Time) ([]instance.Host, error) {
 	return m.known(func(h instance.Host) bool { return h.ChangedAt != nil && h.ChangedAt.After(since) })
 }
@@ -85,7 +85,7 @@ func (m *memory) known(which func(instance.Host) bool) (all []instance.Host, err
 	return all, m.away
 }
 
-// Save is Hosts's.
+// Save implements Hosts.
 func (m *memory) Save(_ context.Context, all []instance.Host, _ time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *memory) Save(_ context.Context, all []instance.Host, _ time.Time) error
 	return nil
 }
 
-// ListParked is Due's.
+// ListParked implements Due.
 func (m *memory) ListParked(context.Context) (all []instance.Parked, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *memory) ListParked(context.Context) (all []instance.Parked, err error) 
 	return all, nil
 }
 
-// MarkParked is Due's.
+// MarkParked implements Due.
 func (m *memory) MarkParked(_ context.Context, all []instance.Parked, resumed bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,8 +130,8 @@ type remembered struct {
 	last   user.Outcome
 }
 
-// add adds n deliveries to a host with a number of attempts, and returns the index of the first
-// one.
+// add adds n deliveries to a host. Each has had a number of attempts. add returns the index of the
+// first delivery.
 func (m *memory) add(kind, host string, n, attempts int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,7 +256,7 @@ func (m *memory) owingUsers(context.Context) ([]vocab.Username, error) {
 	return append([]vocab.Username{m.owner}, m.others...), nil
 }
 
-// taken returns the number of turns so far.
+// taken returns the number of turns that were taken so far.
 func (m *memory) taken() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +285,7 @@ func (m *memory) in(status string) int {
 	return m.count(func(r *remembered) bool { return r.status == status })
 }
 
-// peers records all posts. The function answer returns the result of each.
+// peers records all posts. The function answer gives the result of each post.
 type peers struct {
 	answer func(ctx context.Context, p transport.Post) (transport.Attempt, error)
 
@@ -328,7 +328,7 @@ func status(code int) func(context.Context, transport.Post) (transport.Attempt, 
 	}
 }
 
-// deps implements the dispatcher's other dependencies, which return the errors that tests set.
+// deps implements the dispatcher's other dependencies. They return the errors that a test sets.
 type deps struct {
 	keys, local, gate atomic.Pointer[error]
 	known             atomic.Pointer[vocab.Actor]
@@ -365,14 +365,14 @@ func (d *deps) Fresh(context.Context, vocab.ID) (*vocab.Actor, error) {
 	return nil, fault.New(fault.Unavailable, "nobody answers")
 }
 
-// bench is a dispatcher whose clock is that of a synctest bubble.
+// bench is a dispatcher that runs on the fake clock of a synctest bubble.
 type bench struct {
 	*Dispatcher
 	m     *memory
 	peers *peers
 	deps  *deps
-	stop  func() // stops Run and waits for its end
-	ended error  // what Run returned
+	stop  func() // stops Run and waits until Run has ended
+	ended error  // the result of Run
 }
 
 var lastingTypes = []string{"Delete", "Move", "Undo"}
@@ -392,16 +392,16 @@ func newBench(t *testing.T, answer func(context.Context, transport.Post) (transp
 		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
 		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	b.users, b.Hosts, b.Due = b.m, b.m, b.m
-	b.poll = time.Minute // because tests simulate weeks
+	b.poll = time.Minute // as long as this, because tests simulate weeks
 	return b
 }
 
-// wake tells the dispatcher that a user has new deliveries.
+// wake notifies the dispatcher that a user has new deliveries.
 func (b *bench) wake(u vocab.Username) {
 	b.Committed(context.Background(), user.Commit{User: u, Owes: true})
 }
 
-// look calls f with the state of the running dispatcher.
+// look calls f() with the state of the running dispatcher.
 func (b *bench) look(f func(l *loop)) {
 	ask(b.mail, func() bool { f(b.loop); return true })
 }
@@ -412,7 +412,7 @@ func (b *bench) run(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if b.ended = b.Run(ctx); b.ended != nil && fault.KindOf(b.ended) != fault.Busy { // a test may end during an attempt
+		if b.ended = b.Run(ctx); b.ended != nil && fault.KindOf(b.ended) != fault.Busy { // Busy: the test ended during an attempt
 			t.Error(b.ended)
 		}
 	}()

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// While no user's database can be read, the metrics of owed deliveries are omitted, because old
-// values would be wrong.
+// While no user's database can be read, the page of metrics leaves out the metrics of owed
+// deliveries. Old values would be wrong.
 func TestWhatCannotBeCountedIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 		a    transport.Attempt
 		err  error
 		want string
-		wait time.Duration // when pending
+		wait time.Duration // if the delivery stays pending, the wait until the next attempt
 	}{
 		{name: "accepted", d: young, a: transport.Attempt{Status: 202}, want: user.DeliveryDelivered},
 		{name: "created", d: young, a: transport.Attempt{Status: 201}, want: user.DeliveryDelivered},

@@ -16,7 +16,7 @@ func (q *queues) queue(host string, n, attempts int, forwarded bool) {
 	q.list(h)
 }
 
-// begin begins every attempt that may begin and returns their rows.
+// begin begins every attempt that may begin now. It returns the rows of the attempts.
 func (q *queues) begin() (rows []*row) {
 	for r := q.beginAttempt(); r != nil; r = q.beginAttempt() {
 		rows = append(rows, r)
@@ -31,7 +31,7 @@ func TestWhichAttemptsBegin(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		queue func(*queues)
-		want  map[string]int // attempts by host, and in total by kind
+		want  map[string]int // numbers of attempts: by host, and of all hosts by kind
 	}{
 		{"of one host its limit", func(q *queues) { q.queue("a.example", 10, 0, false) }, map[string]int{"a.example": 4, "fresh": 4}},
 		{"retries first, half of the limit", func(q *queues) { q.queue("a.example", 10, 0, false); q.queue("a.example", 10, 1, false) },
@@ -79,7 +79,7 @@ func TestAnAttemptThatEndsMakesRoom(t *testing.T) {
 	q := newTestQueues()
 	q.queue("a.example", 3, 0, true)
 	q.queue("b.example", 3, 1, false)
-	for _, want := range []int{4, 2} { // two of each host, then one of each
+	for _, want := range []int{4, 2} { // first two attempts for each host, then one for each
 		rows := q.begin()
 		if len(rows) != want {
 			t.Errorf("%d attempts begin, want %d", len(rows), want)

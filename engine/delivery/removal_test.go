@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// isRemoved is userStore's.
+// isRemoved implements userStore.
 func (m *memory) isRemoved(context.Context, vocab.Username) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,7 +25,7 @@ func TestARemovedUserHasNoMoreTurns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		gone bool
-		want int // failed turns within the hour
+		want int // number of failed turns within the hour
 	}{"removed": {true, 1}, "whose database is away": {false, 12}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testin
 			t.Error("nobody remembers whose deliveries are parked")
 		}
 		before := b.peers.count("p.example")
-		b.m.add("Create", "p.example", 1, 0) // new deliveries are parked at once
+		b.m.add("Create", "p.example", 1, 0) // a new delivery to an inactive host is parked at once
 		b.wake(alice)
 		time.Sleep(10 * day)
 		synctest.Wait()
@@ -145,7 +145,7 @@ func TestAHostThatTheOperatorLetsGoOnDoesSoAtOnce(t *testing.T) {
 				b := newBench(t, dead(&up))
 				b.m.add("Create", "p.example", 20, 0)
 				b.run(t)
-				for range 100 { // until the breaker is in the middle of a long rest
+				for range 100 { // until the breaker has a long rest before it
 					time.Sleep(5 * time.Minute)
 					synctest.Wait()
 					if h := b.m.host("p.example"); h.ClosedUntil != nil && h.ClosedUntil.After(time.Now().Add(20*time.Minute)) {
@@ -195,8 +195,8 @@ func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A host that has failed for long is probed by one delivery. It is not probed while its breaker is
-// open or a probe is under way.
+// A host that has failed for long is probed by one delivery. There is no probe while the host's
+// breaker is open, or while another probe is under way.
 func TestAnInactiveHostIsProbedByOneDelivery(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// slowDomain answers after nine seconds on every host below evil.example, and at once on other
-// hosts.
+// slowDomain answers after nine seconds for every host below evil.example. For other hosts it
+// answers at once.
 func slowDomain(ctx context.Context, p transport.Post) (transport.Attempt, error) {
 	if strings.HasSuffix(p.Inbox.Host(), ".evil.example") {
 		select {
@@ -25,7 +25,7 @@ func slowDomain(ctx context.Context, p transport.Post) (transport.Attempt, error
 	return transport.Attempt{Status: 202}, nil
 }
 
-// addWildcard adds a delivery to each of n hosts below evil.example.
+// addWildcard adds deliveries to n hosts below evil.example, one to each host.
 func (b *bench) addWildcard(n int) {
 	for i := range n {
 		b.m.add("Create", fmt.Sprintf("h%d.evil.example", i), 1, 0)
@@ -41,7 +41,7 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 		b.run(t)
 		delivered := func(when string, places ...int) {
 			t.Helper()
-			time.Sleep(2 * time.Second) // the longest wait of a turn
+			time.Sleep(2 * time.Second) // a turn waits at most this long
 			synctest.Wait()
 			for _, place := range places {
 				if r := b.m.row(place); r.status != user.DeliveryDelivered {

@@ -17,7 +17,8 @@ func userNamed(t *testing.T, name string) vocab.Username {
 	return u
 }
 
-// begin begins every turn that may begin and returns the names of their users.
+// begin begins every turn that may begin at a time. It returns the names of the users whose turns
+// began.
 func (s *schedule) begin(now time.Time) (names []string) {
 	for u := s.beginTurn(now); u != nil; u = s.beginTurn(now) {
 		names = append(names, u.name.String())
@@ -32,8 +33,8 @@ func TestTurnsBeginInTheOrderInWhichTheyAreDue(t *testing.T) {
 	s.requestTurn(a, now.Add(2*time.Second))
 	s.requestTurn(b, now.Add(time.Hour))
 	s.requestTurn(c, now.Add(time.Minute))
-	s.requestTurn(b, now.Add(time.Second)) // earlier
-	s.requestTurn(a, now.Add(time.Hour))   // later: it stays
+	s.requestTurn(b, now.Add(time.Second)) // an earlier time replaces the one before
+	s.requestTurn(a, now.Add(time.Hour))   // a later time does not
 	if got := s.untilNext(now); got != time.Second {
 		t.Errorf("the next turn is in %v, want a second", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claimAll claims the due deliveries of u and checks that there are n.
+// claimAll claims u's due deliveries. It fails the test unless there are n.
 func claimAll(t *testing.T, q postgres, u vocab.Username, n int, now time.Time) []user.Delivery {
 	t.Helper()
 	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: user.ClaimBounds{Most: 10}})
@@ -21,8 +21,8 @@ func claimAll(t *testing.T, q postgres, u vocab.Username, n int, now time.Time) 
 	return got.rows
 }
 
-// A delivery can fail with any bytes in its error. A certificate's host name may contain any byte,
-// and the error of the handshake quotes it.
+// The error of a delivery can have any bytes in it. For example, the error of a TLS handshake
+// quotes the host name of a certificate, and that name may contain any byte.
 func TestADeliveryFailsWhateverBytesItsErrorQuotes(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -38,7 +38,8 @@ func TestADeliveryFailsWhateverBytesItsErrorQuotes(t *testing.T) {
 	wantFailed(t, c, u, job)
 }
 
-// unstorable returns the outcome of a successful delivery with a value that no column can store.
+// unstorable returns the outcome of a successful delivery. It has a value that no column can
+// store.
 func unstorable(d user.Delivery) entry {
 	return entry{delivery: d, outcome: user.Outcome{Delivery: d.ID, Status: user.DeliveryDelivered, Spent: true, HTTPStatus: 202, Inbox: "https://p.example/\x00"}}
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// owe stores a job of u's about an object, with one inbox.
+// owe stores a job of u's about an object, with one delivery.
 func owe(t *testing.T, c *db.Cluster, u vocab.Username, kind, object, host string, now time.Time) uuid.UUID {
 	t.Helper()
 	job := uuid.Must(uuid.NewV7())
@@ -45,7 +45,7 @@ func counts(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) (n use
 	return n
 }
 
-// sink records the posted bodies in order, and answers each when the test says so.
+// sink records the posted bodies in order. The test decides when it answers each of them.
 type sink struct {
 	answers chan transport.Attempt
 
@@ -80,7 +80,7 @@ func start(t *testing.T, c *db.Cluster, owner string, p Poster) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := d.Run(ctx); err != nil && fault.KindOf(err) != fault.Busy { // a test may end during an attempt
+		if err := d.Run(ctx); err != nil && fault.KindOf(err) != fault.Busy { // Busy: the test ended during an attempt
 			t.Error(err)
 		}
 	}()
@@ -196,7 +196,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	wantFailed(t, c, u, job)
 }
 
-// wantFailed checks that a job's only delivery has failed, and that u got one event for it.
+// wantFailed fails the test unless a job's only delivery has failed and u got one event about it.
 func wantFailed(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) {
 	t.Helper()
 	if got, want := counts(t, c, u, job), (user.JobCounts{Total: 1, Failed: 1}); got != want {

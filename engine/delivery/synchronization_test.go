@@ -7,7 +7,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FE-08: each server gets a digest of its own followers only.
+// FE-08: each server gets the digest of those followers that are its own.
 func TestEachServerIsToldOfItsFollowers(t *testing.T) {
 	t.Parallel()
 	follower := func(id vocab.ID, shared bool) user.Destination {
@@ -27,7 +27,7 @@ func TestEachServerIsToldOfItsFollowers(t *testing.T) {
 		"https://p.example":      vocab.DigestOf("https://p.example/a", "https://p.example/b", "https://P.example:443/c"),
 		"https://p.example:8443": vocab.DigestOf("https://p.example:8443/d"),
 		"http://p.example":       vocab.DigestOf("http://p.example/e"),
-		"https://q.example":      {}, // nobody there follows
+		"https://q.example":      {}, // no actor of this server follows
 	}
 	if len(inboxes) != 6 {
 		t.Fatalf("%d inboxes, want 6", len(inboxes))
@@ -57,8 +57,8 @@ func TestAServerWithTooManyFollowersIsToldNothing(t *testing.T) {
 	}
 }
 
-// Only the first attempt sends the digest of followers. By the time of a retry, followers may have
-// changed.
+// Only the first attempt at a delivery sends the digest of followers. At a retry the followers may
+// have changed.
 func TestOnlyTheFirstAttemptSaysWhoFollows(t *testing.T) {
 	t.Parallel()
 	digest := vocab.DigestOf("https://p.example/a")

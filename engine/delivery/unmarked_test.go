@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 )
 
-// stillParked is listParked's.
+// stillParked does the same as listParked.
 func (m *memory) stillParked(t turn, resumed map[string]int) (hosts []string) {
 	for _, r := range m.rows {
 		if asked, is := t.resume[r.Host]; r.status == user.DeliveryParked && !slices.Contains(hosts, r.Host) && (t.takeOver || is && resumed[r.Host] < asked) {
@@ -22,14 +22,14 @@ func (m *memory) stillParked(t turn, resumed map[string]int) (hosts []string) {
 	return hosts
 }
 
-// Parked deliveries without a mark in the instance database are resumed. A killed process may
-// leave them in a user's database.
+// A process that is killed may leave parked deliveries in a user's database without a mark in the
+// instance database. Such deliveries are resumed.
 func TestDeliveriesThatWereParkedWithoutAMarkAreResumed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		host func() instance.Host // the stored state of the host
-		soon int                  // the number of deliveries within a minute
+		host func() instance.Host // returns the stored state of the host
+		soon int                  // number of deliveries that are delivered within a minute
 	}{
 		{"to an inactive host", func() instance.Host {
 			return instance.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(time.Now().Add(-8 * day)), InactiveAt: timePointer(time.Now().Add(-day)), ClosedUntil: timePointer(time.Now().Add(time.Hour))}
