@@ -16,8 +16,8 @@ import (
 )
 
 // While events are committed, Redis is killed, emptied and stopped at random, and the emitter is
-// restarted twice. A reader that always continues after the last id it saw gets every event once,
-// in the order of the numbers.
+// restarted twice. A reader always continues after the last id that it has read. It gets every
+// event once, in the order of the numbers.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	const users, rounds, each = 5, 30, 8
@@ -67,14 +67,15 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// follow reads u's stream, each time after the last id it saw. When over is closed, it reads to
-// the end of the stream. It returns the numbers in the order in which they came.
+// follow reads u's stream. Each read begins after the last id that it has read. After the channel
+// over is closed, follow reads to the end of the stream. It returns the numbers of the events in
+// the order in which they came.
 func follow(r *rig, u vocab.Username, over <-chan struct{}) (seen []uint64) {
 	var last keyspace.ID
 	for ended := false; ; {
 		select {
 		case <-over:
-			ended = true // no more events will be added
+			ended = true // no event is added any more
 		default:
 		}
 		entries, err := r.keys.Events.Of(u).Range(r.t.Context(), event.Stream, last, 1000)

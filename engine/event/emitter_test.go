@@ -26,7 +26,7 @@ import (
 
 type runner interface{ Run() int }
 
-// leakless runs the tests and fails if they leave goroutines.
+// leakless runs a package's tests, and fails if goroutines are left after them.
 type leakless struct{ runner }
 
 func (l leakless) Run() int {
@@ -46,18 +46,18 @@ type rig struct {
 	redis  *redistest.Server
 	store  *db.Cluster
 	keys   *keyspace.Keyspace
-	now    atomic.Int64 // in nanoseconds, added to the time
+	now    atomic.Int64 // nanoseconds by which the emitter's clock is ahead
 	keep   int
 	emits  *event.Emitter
 	stop   func()
-	events map[vocab.Username]int // that were added
+	events map[vocab.Username]int // number of added events, by user
 	users  event.Users
-	over   event.Store   // the store that the emitter uses; nil: the field store
-	limit  time.Duration // how long the emitter waits for a database; 0: the default
+	over   event.Store   // the emitter's store; nil: the field store
+	limit  time.Duration // the longest wait for a database; 0: the default
 	log    logged
 
 	mu      sync.Mutex
-	commits []user.Commit // commits that the emitter has not been told of
+	commits []user.Commit // commits that the emitter has not been notified of
 }
 
 func newRig(t *testing.T, args ...string) *rig {
@@ -73,7 +73,7 @@ func newRig(t *testing.T, args ...string) *rig {
 	return r
 }
 
-// reach makes the rig use the Redis at url.
+// reach opens the Redis at a URL for the rig.
 func (r *rig) reach(url string) {
 	r.t.Helper()
 	keys, err := keyspace.Open(keyspace.Config{CacheURL: url, Log: slog.New(slog.DiscardHandler)})
@@ -88,7 +88,8 @@ func (r *rig) reach(url string) {
 	})
 }
 
-// start runs an emitter, as a serving process does. It ends when stop is called or the test ends.
+// start runs an emitter, as a serving process does. The emitter ends when stop is called or the
+// test ends.
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := event.Store(r.store)
@@ -107,8 +108,8 @@ func (r *rig) start() {
 	r.t.Cleanup(r.stop)
 }
 
-// add commits n events of the user, and tells the emitter if one runs. The payloads have
-// PostgreSQL's form of JSON.
+// add commits n events of the user. If an emitter runs, add notifies it of the commit. The
+// payloads are formatted as PostgreSQL formats JSON.
 func (r *rig) add(u vocab.Username, n int) {
 	r.t.Helper()
 	var added []user.Event
@@ -148,7 +149,8 @@ func (r *rig) takeCommits() []user.Commit {
 	return all
 }
 
-// rows returns the entries that the stream should have: the events in the user's database.
+// rows returns the entries that the user's stream should have. They are the events in the user's
+// database.
 func (r *rig) rows(u vocab.Username) (all []string) {
 	r.t.Helper()
 	err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -164,11 +166,11 @@ func (r *rig) rows(u vocab.Username) (all []string) {
 	return all
 }
 
-// stream returns the entries that the user's stream has.
+// stream returns the entries that the user's stream does have.
 func (r *rig) stream(u vocab.Username) (all []string) {
 	entries, err := r.keys.Events.Of(u).Range(r.t.Context(), event.Stream, keyspace.ID{}, 100_000)
 	if err != nil {
-		return nil // it is away
+		return nil // Redis does not answer
 	}
 	for _, e := range entries {
 		all = append(all, fmt.Sprintf("%s %s %s", e.ID, e.Field("type"), e.Field("payload")))
@@ -176,8 +178,8 @@ func (r *rig) stream(u vocab.Username) (all []string) {
 	return all
 }
 
-// emitted returns a rig with a running emitter, and the user alice. The emitter has emitted n
-// events of hers.
+// emitted returns a rig with a running emitter, and the user alice. The emitter has emitted n of
+// alice's events.
 func emitted(t *testing.T, n int) (*rig, vocab.Username) {
 	t.Helper()
 	r := newRig(t)
@@ -188,7 +190,7 @@ func emitted(t *testing.T, n int) (*rig, vocab.Username) {
 	return r, alice
 }
 
-// wantSame waits until the stream has the same events as the database.
+// wantSame waits until the user's stream has the same events as the user's database.
 func (r *rig) wantSame(u vocab.Username) {
 	r.t.Helper()
 	limit := time.After(20 * time.Second)
@@ -205,8 +207,8 @@ func (r *rig) wantSame(u vocab.Username) {
 	}
 }
 
-// setBack deletes the last three of five events from the user's database, like a failover that
-// loses the last commits.
+// setBack deletes the last three of a user's five events from the database. A failover that loses
+// the last commits has this effect.
 func (r *rig) setBack(u vocab.Username) {
 	r.t.Helper()
 	r.sql(u, `DELETE FROM event_outbox WHERE seq > 2`)
@@ -229,7 +231,7 @@ func TestEventsAreEmittedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	r.add(alice, 3) // nobody serves yet
+	r.add(alice, 3) // no emitter runs yet
 	r.start()
 	r.wantSame(alice)
 	for range 20 {
@@ -247,8 +249,9 @@ func TestEventsAreEmittedInTheirOrder(t *testing.T) {
 	}
 }
 
-// The emitter emits committed events without reading the database. Events that it gets twice,
-// late or in another order are still emitted once and in order.
+// The emitter emits the events of a commit without reading the database. It may be notified of
+// events twice, late or in another order. It emits each event once, and in the order of the
+// numbers.
 func TestWhatIsToldIsEmitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -334,7 +337,7 @@ func TestStreamsAreContinued(t *testing.T) {
 			r.sql(alice, `UPDATE event_outbox SET ms = 1000`)
 			r.commit(alice, user.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Unix(2, 0)})
 			redistest.Eventually(r.t, "the event is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "x.sent") })
-			r.redis.Do("FLUSHALL") // the stream then gets the ids in the database
+			r.redis.Do("FLUSHALL") // the next events get ids as the database has them
 		}},
 		{"after the database's server was set back", func(r *rig, alice vocab.Username) {
 			r.setBack(alice)
@@ -367,8 +370,8 @@ func TestStreamsAreContinued(t *testing.T) {
 	}
 }
 
-// A restored database gives numbers far above those in its stream. Events that readers have
-// already seen stay in the stream.
+// After a restore, the database assigns numbers far above those in the stream. The stream keeps
+// the events that readers have already read.
 func TestAStreamIsContinuedAfterARestore(t *testing.T) {
 	t.Parallel()
 	r, alice := emitted(t, 5)
@@ -426,7 +429,7 @@ func TestEventsStayUntilTheyAreEmitted(t *testing.T) {
 	redistest.Eventually(t, "old events are dropped", func() bool { return len(r.rows(alice)) <= 750 })
 }
 
-// tell tells the emitter of the user's newest event.
+// tell notifies the emitter of the user's newest event.
 func (r *rig) tell(u vocab.Username) {
 	r.t.Helper()
 	var newest []user.Event

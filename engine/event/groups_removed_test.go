@@ -18,7 +18,7 @@ func TestGroupsOfForgottenStreamsAreForgotten(t *testing.T) {
 		g.marks[groupKey{u, "llm"}], g.unread[u], g.hung[u] = &groupMark{}, true, time.Now()
 	}
 	e.forgetStream(alice)
-	e.readAgain(rest{user: alice}) // it was at rest before
+	e.readAgain(rest{user: alice}) // the stream was at rest before the end of its user
 	for range othersEvery {
 		g.chooseStreams(nil)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// groupOf returns the group of the user's stream, or nil if there is none.
+// groupOf returns the group with a name on the user's stream, or nil if there is none.
 func (r *rig) groupOf(u vocab.Username, name string) *keyspace.Group {
 	found, err := r.keys.Events.Groups(r.t.Context(), []vocab.Username{u}, event.Stream)
 	if err != nil {
-		return nil // it is away
+		return nil // Redis does not answer
 	}
 	for _, g := range found[0] {
 		if g.Name == name {
@@ -28,7 +28,8 @@ func (r *rig) groupOf(u vocab.Username, name string) *keyspace.Group {
 	return nil
 }
 
-// wantDelivered waits until the group exists and the last entry delivered to it has the number.
+// wantDelivered waits until the group exists and the number of the last entry delivered to it is
+// number.
 func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
 	r.t.Helper()
 	redistest.Eventually(r.t, fmt.Sprintf("%s goes on behind %d", name, number), func() bool {
@@ -37,7 +38,8 @@ func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
 	})
 }
 
-// wantAcknowledged waits until the user's database stores that the group has acknowledged number.
+// wantAcknowledged waits until the user's database stores that the group has acknowledged the
+// event number.
 func (r *rig) wantAcknowledged(u vocab.Username, name string, number int64) {
 	r.t.Helper()
 	redistest.Eventually(r.t, fmt.Sprintf("%s has acknowledged %d", name, number), func() bool {
@@ -80,8 +82,8 @@ func TestAGroupGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// The user's events are older than consumer groups. The groups begin after these events, so
-// programs do not get them again.
+// An earlier engine, without consumer groups, stored the user's events. The groups begin after
+// these events, so that programs do not get them again.
 func TestGroupsOfAUserFromBeforeBeginAtTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hanging is a store in which the database of user does not answer once hangs is set.
+// hanging is a store. Once hangs is set, the database of the user in it does not answer.
 type hanging struct {
 	event.Store
 	user  vocab.Username
@@ -43,7 +43,7 @@ func TestADatabaseThatHangsKeepsNoGroupsOfOthers(t *testing.T) {
 	store.hangs.Store(true)
 	r.redis.Do("XGROUP", "DESTROY", "alice:events", "llm")
 	r.redis.Do("XGROUP", "DESTROY", "bob:events", "llm")
-	r.redis.Do("XREADGROUP", "GROUP", "ws", "p", "COUNT", "1", "STREAMS", "bob:events", ">") // makes the emitter check bob's groups each time
+	r.redis.Do("XREADGROUP", "GROUP", "ws", "p", "COUNT", "1", "STREAMS", "bob:events", ">") // so that the emitter checks bob's groups every time
 	r.redis.Do("XREADGROUP", "GROUP", "ws", "p", "COUNT", "1", "STREAMS", "alice:events", ">")
 	r.wantDelivered(bob, "llm", 0)
 }
@@ -52,7 +52,7 @@ func TestADatabaseThatHangsKeepsNoOldEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
-	r.add(alice, 3) // nobody serves yet
+	r.add(alice, 3) // no emitter runs yet
 	r.add(bob, 3)
 	store := &hanging{Store: r.store, user: alice}
 	store.hangs.Store(true)

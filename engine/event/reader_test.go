@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// numbersOf returns the numbers of events, such as "3 4 5".
+// numbersOf returns the numbers of events as a text, such as "3 4 5".
 func numbersOf(events []event.Event) string {
 	var all []string
 	for _, e := range events {
@@ -20,7 +20,7 @@ func numbersOf(events []event.Event) string {
 	return strings.Join(all, " ")
 }
 
-// idOf returns the id that the event with the number seq has in the stream.
+// idOf returns the stream's id for the event with the number seq.
 func (r *rig) idOf(u vocab.Username, seq uint64) keyspace.ID {
 	r.t.Helper()
 	for _, row := range r.rows(u) {
@@ -37,7 +37,7 @@ func (r *rig) idOf(u vocab.Username, seq uint64) keyspace.ID {
 }
 
 // If the stream has dropped events, a reader gets them from the database, each once and in order.
-// If the database has dropped them, too, the page says that there is a gap.
+// If the database has dropped them, too, the page says that events are missing.
 func TestReadersGoOnFromAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// logged is a log that a test may read while others write to it.
+// logged is a log that a test may read while other goroutines write to it.
 type logged struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -30,7 +30,7 @@ func (l *logged) String() string {
 	return l.bytes.String()
 }
 
-// remove does the steps of instance.RemoveUser. If isCut is true, it leaves out the last step.
+// remove does the steps of instance.RemoveUser. If isCut is true, it does all but the last step.
 func (r *rig) remove(u vocab.Username, isCut bool) {
 	r.t.Helper()
 	ctx, users := r.t.Context(), r.store.Instance.Users
@@ -82,15 +82,15 @@ func TestTheStreamOfARemovedUserIsForgotten(t *testing.T) {
 	}
 }
 
-// The user still exists, but its database cannot be read. The emitter keeps the stream and tries
-// again.
+// A user exists, and the user's database cannot be read. The emitter keeps the user's stream and
+// tries again.
 func TestTheStreamOfAUserWhoseDatabaseFailsIsKept(t *testing.T) {
 	t.Parallel()
 	r, alice := emitted(t, 1)
 	if err := r.store.DropUserDatabase(t.Context(), alice); err != nil {
 		t.Fatal(err)
 	}
-	r.redis.Do("FLUSHALL") // makes the emitter read the database again
+	r.redis.Do("FLUSHALL") // so that the emitter reads the database again
 	redistest.Eventually(t, "the error is logged", func() bool { return strings.Contains(r.log.String(), "user=alice") })
 	if !r.emits.HasStream(alice) {
 		t.Error("the stream is forgotten, want it tried again")

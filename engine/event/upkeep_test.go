@@ -16,10 +16,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// failing is a Users that loses its first answer of each kind.
+// failing is a Users of which the first answer of each method gets lost.
 type failing struct {
 	event.Users
-	all, listed, cleared atomic.Bool // an answer was lost
+	all, listed, cleared atomic.Bool // whether an answer of All, ListEventsDue and ClearEventsDue was lost
 }
 
 var errLost = errors.New("the connection broke")
@@ -51,7 +51,7 @@ func TestEventsOfAnEarlierProcessAreEmittedThoughTheUsersCouldNotBeRead(t *testi
 	t.Parallel()
 	r := newRig(t)
 	alice := dbtest.User(t, r.store, "alice")
-	r.add(alice, 3) // nobody serves yet
+	r.add(alice, 3) // no emitter runs yet
 	r.users = &failing{Users: r.users}
 	r.start()
 	r.wantSame(alice)
@@ -68,7 +68,7 @@ func TestEventsOfOtherProcessesAreEmittedThoughAnAnswerIsLost(t *testing.T) {
 	r.add(alice, 1)
 	r.wantSame(alice)
 	emits := r.emits
-	r.emits = nil // the next events come from another process
+	r.emits = nil // as if another process added the next events
 	r.add(alice, 2)
 	if err := r.store.Instance.Users.MarkEventsDue(t.Context(), alice); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAServerThatRefusesEventsIsToldOf(t *testing.T) {
 	redistest.Eventually(t, "the events are refused no more", func() bool { return !r.emits.IsRefused() })
 }
 
-// restless is a Store that tells the emitter of another commit at each read, so that the emitter
+// restless is a Store. At each read it notifies the emitter of another commit, so that the emitter
 // is always busy.
 type restless struct {
 	event.Store
@@ -140,8 +140,9 @@ func TestWithheldEventsAreToldWhileTheStreamIsBusy(t *testing.T) {
 	redistest.Eventually(t, "the count is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "events.withheld") })
 }
 
-// If the streams take too much memory, those of the users idle for longest are shortened first,
-// and each only as far as necessary. Readers get the dropped events from the databases.
+// If the streams take too much memory, the emitter shortens them, each only as far as necessary.
+// It begins with the streams of the users who have been idle for longest. Readers get the dropped
+// events from the databases.
 func TestStreamsFitTheirMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -160,7 +161,7 @@ func TestStreamsFitTheirMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		memory     int64
-		idle, busy int // how many events stay
+		idle, busy int // number of events that stay on each stream
 		warnings   int
 	}{
 		{"all fit", 4 * (sizes[0] + sizes[1]), 500, 500, 0},

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Every code with which a request can be refused has a hint for the operator.
+// A refused request gets a code. Each of these codes has a hint for the operator.
 func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
@@ -34,7 +34,7 @@ func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
 			t.Errorf("no call of %s in %s has a code that is new", call, dir)
 		}
 	}
-	for _, none := range []string{"bad_", "malformed_"} { // the code continues with the name of a field
+	for _, none := range []string{"bad_", "malformed_"} { // only beginnings: in the code, the name of a field follows
 		delete(codes, none)
 	}
 	for _, more := range []string{"bad_created", "bad_expires", "malformed_signature_input", "malformed_content_digest", "malformed_signature"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// Every check is described, even for a signature without the value that it checks.
+// Every check has a description, even if the signature lacks the value that the check is about.
 func TestAPassedCheckOfAnAbsentValueIsDescribed(t *testing.T) {
 	t.Parallel()
 	e := &explainer{SignedRequest: SignedRequest{Request: &http.Request{}}}

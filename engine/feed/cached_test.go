@@ -21,10 +21,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pageSize is small, so that tests read more than one page.
+// pageSize is small, so that a test reads more than one page.
 const pageSize = 6
 
-// newCached returns a cache of the feeds in d, and the Redis server that it uses.
+// newCached returns a cache of the feeds in d, and the Redis server of the cache.
 func newCached(t *testing.T, c *db.Cluster, d *feed.Database) (*feed.Cached, *server) {
 	t.Helper()
 	s := &server{Server: redistest.Start(t), metrics: prometheus.NewRegistry()}
@@ -42,13 +42,13 @@ func newCached(t *testing.T, c *db.Cluster, d *feed.Database) (*feed.Cached, *se
 	return cached, s
 }
 
-// server is a Redis server whose calls are counted.
+// server is a Redis server, with a count of the calls to it.
 type server struct {
 	*redistest.Server
 	metrics *prometheus.Registry
 }
 
-// count returns the sum of all counters with this name and these labels.
+// count returns the sum of all counters that have a name and these labels.
 func (s *server) count(t *testing.T, name string, labels map[string]string) (sum int) {
 	t.Helper()
 	families, err := s.metrics.Gather()
@@ -71,8 +71,8 @@ func (s *server) count(t *testing.T, name string, labels map[string]string) (sum
 	return sum
 }
 
-// alike is a Store that reads every page from the database, and then three times through the
-// cache. It fails the test if they differ.
+// alike is a Store. It reads every page from the database, and then three times through the cache.
+// It fails the test if the results differ.
 type alike struct {
 	*feed.Database
 	cached *feed.Cached
@@ -91,8 +91,8 @@ func (a alike) Page(ctx context.Context, u vocab.Username, name string, after *u
 		}
 		return string(p.JSON())
 	}
-	_ = page(a.Database) // the first read makes the shown form of objects stored without one
-	_ = page(a.Database) // keeps the forms
+	_ = page(a.Database) // the first read makes the shown forms of objects that have none
+	_ = page(a.Database) // the second read stores the forms
 	want := page(a.Database)
 	for n := range 3 {
 		if d := cmp.Diff(want, page(a.cached)); d != "" {
@@ -102,7 +102,7 @@ func (a alike) Page(ctx context.Context, u vocab.Username, name string, after *u
 	return a.Database.Page(ctx, u, name, after, limit)
 }
 
-// posts adds n posts to the feed, and returns the id of the first.
+// posts adds n posts to the feed. It returns the id of the first post.
 func (f *fixture) posts(n int) vocab.ID {
 	f.Helper()
 	for i := range n {
@@ -118,7 +118,8 @@ func (f *fixture) note(i int) vocab.ID {
 	return id
 }
 
-// read reads a page until it comes from the cache, and fails the test if it never does.
+// read reads a page repeatedly until the page comes from the cache. It fails the test if the page
+// never does.
 func (f *fixture) read(cursor string, limit int) feed.Page {
 	f.Helper()
 	c, s := f.cached, f.server
@@ -151,7 +152,7 @@ func TestAPageIsTwoRoundTripsWhateverItsSize(t *testing.T) {
 	}
 }
 
-// The next reader of a page sees each change.
+// After a change, the next reader of a page sees the change.
 func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -206,8 +207,8 @@ func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
 	}
 }
 
-// Two actors of one server may use the same id, and an activity may have the id of its object.
-// The feed does not confuse them.
+// Two actors of one server may use the same id for their activities, and an activity may have the
+// id of its object. The feed does not confuse them.
 func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -226,7 +227,7 @@ func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := f.Page(t.Context(), f.alice, feed.Main, "", 10); err != nil { // compares
+	if _, err := f.Page(t.Context(), f.alice, feed.Main, "", 10); err != nil { // this also compares the cache with the database
 		t.Error(err)
 	}
 	for range 4 {
@@ -237,8 +238,8 @@ func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
 	}
 }
 
-// While Redis is away, the feed is read from the database. When Redis comes back with its old
-// content, no reader misses a newer post.
+// While Redis does not answer, the feed is read from the database. When Redis answers again, it
+// has its old content. Readers still see a post that arrived meanwhile.
 func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -261,12 +262,12 @@ func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
 	})
 }
 
-// After Warm, the first read of a page comes from the cache.
+// After Warm, even the first read of a page comes from the cache.
 func TestAWarmFeedIsReadFromTheCacheAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.posts(pageSize + 3)
-	if _, err := f.Reader.Page(t.Context(), f.alice, feed.Main, "", feed.MaxLimit); err != nil { // makes what readers are shown
+	if _, err := f.Reader.Page(t.Context(), f.alice, feed.Main, "", feed.MaxLimit); err != nil { // makes the forms that readers are shown
 		t.Fatal(err)
 	}
 	pages, entries, err := f.cached.Warm(t.Context(), f.alice, feed.Main, 2)

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// names returns the activities of a feed, read in pages of two.
+// names returns the ids of the activities in a feed. It reads the feed in pages of two.
 func (f *fixture) names(name string) (all []vocab.ID) {
 	f.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {

@@ -39,10 +39,10 @@ func (l local) Document(u vocab.Username) (vocab.Doc, error) {
 	return vocab.Doc{"id": id, "preferredUsername": u.String(), "name": "The user", "followers": id + "/followers", "icon": id + ".png"}, nil
 }
 
-// profiles has the languages of all users, and the file of a user who mutes.
+// profiles has the languages of all users, and the configuration file of a user who mutes.
 type profiles struct {
 	languages []string
-	files     *registry.Registry // nil: there is none
+	files     *registry.Registry // nil if no user mutes
 }
 
 func (p *profiles) User(u vocab.Username) registry.User {
@@ -53,7 +53,7 @@ func (p *profiles) User(u vocab.Username) registry.User {
 	return c
 }
 
-// gate refuses actors.
+// gate refuses the actors that it maps to true.
 type gate map[vocab.ID]bool
 
 func (g gate) CheckActor(id vocab.ID) error {
@@ -74,11 +74,11 @@ type fixture struct {
 	reads *profiles
 
 	cached *feed.Cached
-	server *server // Redis
+	server *server // the Redis server
 	*feed.Reader
 }
 
-// newFixture returns a fixture that reads each page from the database and through a cache, and
+// newFixture returns a fixture. It reads each page from the database and through the cache, and
 // compares the two.
 func newFixture(t *testing.T) *fixture {
 	c, g, reads := dbtest.New(t), gate{}, &profiles{}
@@ -87,7 +87,8 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, cached, s, feed.New(alike{database, cached, t}, g, reads, local{})}
 }
 
-// receive stores an activity of bob's that arrived at a time. It adds a Create to the feed.
+// receive stores an activity by bob. The activity arrives at a time. If it is a Create, receive
+// adds it to the feed.
 func (f *fixture) receive(name, kind string, object vocab.ID, to string, at time.Time) user.Activity {
 	f.Helper()
 	a := user.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: user.Inbound, Type: kind,
@@ -121,7 +122,7 @@ func TestFeedIsReadPageByPageWithoutHoleOrRepeatWhileItGrows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var want []vocab.ID
-	for i := range 7 { // pairs have the same time, and are ordered by their ids
+	for i := range 7 { // pairs of them have the same time, so their ids order them
 		a := f.receive(fmt.Sprint("old", i), "Create", "", "x", start.Add(time.Duration(i/2)*time.Second))
 		want = append([]vocab.ID{a.URI}, want...)
 	}
@@ -164,7 +165,7 @@ func TestFeedEndsWithAFullPageAndNoNext(t *testing.T) {
 	}
 }
 
-// A page ends early once it is large, so that long posts do not make it unreadable.
+// A page with long posts ends early, so that it does not get too large to read.
 func TestAPageHoldsSoManyBytes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -212,7 +213,7 @@ func TestItemIsShownInTheFormThatClientsKnow(t *testing.T) {
 	}
 }
 
-// JSON writes pages and entries as encoding/json would.
+// JSON writes pages and entries in the same form as encoding/json does.
 func TestJSONIsThatOfTheType(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 2, 21, 12, 0, 0, 120000000, time.UTC)
@@ -233,7 +234,7 @@ func TestJSONIsThatOfTheType(t *testing.T) {
 	}
 }
 
-// doc parses a shown document.
+// doc parses a document that readers are shown.
 func doc(t *testing.T, raw json.RawMessage) vocab.Doc {
 	t.Helper()
 	d, err := vocab.ParseDoc(raw)
@@ -382,8 +383,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// SEE-03, SEE-04: the text of a post is only in the object, and is the latest version from its
-// author's server.
+// SEE-03, SEE-04: an item shows the text of a post only in the object, and in the latest version
+// from the author's server.
 func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -409,7 +410,7 @@ func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 	}
 }
 
-// create stores an activity of bob's as it arrived, and adds it to the feed.
+// create stores an activity by bob in the form in which it arrived, and adds it to the feed.
 func (f *fixture) create(name, raw string, object vocab.ID) user.Activity {
 	f.Helper()
 	d, err := vocab.ParseDoc([]byte(raw))
@@ -450,7 +451,7 @@ func TestWhatWasStoredBeforeIsMadeReadableOnceAndKept(t *testing.T) {
 		if _, err := tx.Objects.Replace(ctx, id, json.RawMessage(`{"id":"`+string(id)+`","type":"Note","content":"other"}`), json.RawMessage(`{"text":"other"}`), start.Add(time.Hour)); err != nil {
 			return err
 		}
-		return tx.Objects.SetReadable(ctx, map[vocab.ID]json.RawMessage{id: json.RawMessage(`{"text":"words"}`)}) // a reader who was slow
+		return tx.Objects.SetReadable(ctx, map[vocab.ID]json.RawMessage{id: json.RawMessage(`{"text":"words"}`)}) // by a reader that read the version before
 	})
 	if item, err := f.Item(t.Context(), f.alice, a.ID, true); err != nil || doc(t, json.RawMessage(item.Object)).Sub("source").Text("content") != "other" {
 		t.Errorf("%v, %v", item.Object, err)
@@ -493,7 +494,7 @@ func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
 	}
 }
 
-// A page of ordinary notes is small, because it says everything once.
+// A page of ordinary notes is small, because it has each text once.
 func TestAPageOfOrdinaryNotesIsSmall(t *testing.T) {
 	t.Parallel()
 	reply, err := os.ReadFile("../../testdata/activities/mastodon/create_note.json")

@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// main returns the main feed as read from the database.
+// main returns the main feed. It reads the feed from the database.
 func (f *fixture) main() string {
 	f.Helper()
 	p, err := feed.New(f.cached.Database, f.gate, f.reads, local{}).Page(f.Context(), f.alice, feed.Main, "", feed.MaxLimit)
@@ -31,7 +31,8 @@ func (f *fixture) main() string {
 	return string(p.JSON())
 }
 
-// forms returns the number of stored forms, and of those that contain a text.
+// forms returns two numbers: that of all stored forms, and that of the stored forms that contain a
+// text.
 func (f *fixture) forms(text string) (all, holding int) {
 	f.Helper()
 	err := dbtest.SQL(f.T, f.store, f.alice).QueryRowContext(f.Context(),
@@ -42,8 +43,8 @@ func (f *fixture) forms(text string) (all, holding int) {
 	return all, holding
 }
 
-// received stores every activity in testdata/activities, and its object if that has an id. It
-// returns their number.
+// received stores every activity in testdata/activities, and the activity's object if it has an
+// id. It returns the number of activities.
 func (f *fixture) received() (activities int) {
 	f.Helper()
 	err := filepath.WalkDir("../../testdata/activities", func(path string, e fs.DirEntry, err error) error {
@@ -72,14 +73,15 @@ func (f *fixture) received() (activities int) {
 	return activities
 }
 
-// A page made of stored forms is byte for byte the page made of the documents.
+// A page that is made of stored forms has the same bytes as the page that is made of the
+// documents.
 func TestAPageOfKeptFormsIsThatOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	for _, languages := range [][]string{nil, {"de", "en"}} {
 		f := newFixture(t)
 		f.reads.languages = languages
 		n := f.received()
-		want := f.main() // the first read makes the shown form of objects stored without one
+		want := f.main() // the first read makes the shown forms of objects that have none
 		for range 2 {
 			if d := cmp.Diff(want, f.main()); d != "" {
 				t.Error("page (-made +kept):\n", d)
@@ -91,8 +93,8 @@ func TestAPageOfKeptFormsIsThatOfTheDocuments(t *testing.T) {
 	}
 }
 
-// If a change of the code changes how items are shown, the version of the forms must change, too.
-// Processes of one version share the stored forms.
+// Processes of one version share the stored forms. So a change of the code that changes how items
+// are shown must also change the version of the forms.
 func TestFormsChangeWithTheirVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -115,7 +117,8 @@ func TestFormsChangeWithTheirVersion(t *testing.T) {
 	}
 }
 
-// The next reader sees each change of a document, and no form with the old words stays stored.
+// After a change of a document, the next reader sees the change, and no form with the old words is
+// stored.
 func TestNoKeptFormOutlivesAChange(t *testing.T) {
 	t.Parallel()
 	const bob, words = "https://peer.example/users/bob", "first words"
@@ -126,7 +129,7 @@ func TestNoKeptFormOutlivesAChange(t *testing.T) {
 	bobCalled := func(fields string) *vocab.Actor { return dbtest.ActorOf(t, bob, fields) }
 	for _, tt := range []struct {
 		name string
-		stay bool // the words of the post
+		stay bool // whether the words of the post stay
 		work func(context.Context, *user.Tx) error
 	}{
 		{"an edit", false, func(ctx context.Context, tx *user.Tx) error {
@@ -179,8 +182,8 @@ func TestNoKeptFormOutlivesAChange(t *testing.T) {
 	}
 }
 
-// A slow reader does not store forms of a revision that has changed meanwhile, and does not wait
-// for the writer.
+// While a slow reader makes forms, their revision changes. The reader does not store its forms,
+// and does not wait for the writer of the change.
 func TestASlowReaderKeepsNoFormOfAnOldRevision(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -211,7 +214,7 @@ func TestASlowReaderKeepsNoFormOfAnOldRevision(t *testing.T) {
 	if err := writer.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if all, holding := f.forms("read before"); all != 1 || holding != 1 { // the activity's
+	if all, holding := f.forms("read before"); all != 1 || holding != 1 { // the form of the activity
 		t.Errorf("%d forms are kept beside a writer, %d of them new; want 1", all, holding)
 	}
 	keep("as it is", func(*user.FeedLine) {})

@@ -55,7 +55,7 @@ func TestReadingSaysHowFarAFeedIsRead(t *testing.T) {
 	})
 }
 
-// A notification or a boost counts as unread only if it is shown.
+// Notifications and boosts count as unread only if they are shown.
 func TestOnlyShownEntriesAreUnread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A muted post is hidden from the next page on, even if it was shown and cached before. It is
-// shown again once the user unmutes it.
+// Once a post is muted, the next page does not show it, even if the post was shown and cached
+// before. It is shown again once the user unmutes it.
 func TestMutesHoldForWhatWasThereBefore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

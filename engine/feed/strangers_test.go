@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Notifications of any activity type show none of a stranger's words.
+// A notification of a stranger's activity shows none of the stranger's words. This holds for all
+// types of activities.
 func TestNotificationsHaveNoWordsOfStrangers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

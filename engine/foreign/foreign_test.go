@@ -28,8 +28,8 @@ func written(t *testing.T, data []byte) string {
 	return path
 }
 
-// packed writes entries with the same content into a zip and into a gzipped tar, and returns both
-// paths.
+// packed writes entries with the same content into two archives: a zip file and a gzipped tar
+// file. It returns the paths of both.
 func packed(t *testing.T, content string, names ...string) []string {
 	t.Helper()
 	var zipped, tarred bytes.Buffer
@@ -85,8 +85,8 @@ func TestAListThatCannotBeTakenIsRefused(t *testing.T) {
 	}
 }
 
-// CLI-11: the engine writes to no path from an archive, and refuses an archive with a path that
-// leads out of it.
+// CLI-11: the engine does not write to any path that an archive names. It refuses an archive with
+// a path that leads out of the archive.
 func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x.json", "a/../../x.json", "/x.json", `a\..\x.json`, "a//x.json", "./x.json", ".."} {
@@ -99,8 +99,8 @@ func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
 	}
 }
 
-// FRS-07: if an archive has two entries of one name, two readers may take different ones, so a
-// check of one does not hold for the other. The archive is refused.
+// FRS-07: an archive may have two entries with the same name. One reader could check the first,
+// and another could use the second. So the engine refuses the archive.
 func TestAnArchiveWithAnEntryTwiceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, path := range packed(t, "{}", "following.json", "actor.json", "following.json") {
@@ -111,7 +111,8 @@ func TestAnArchiveWithAnEntryTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// CLI-11: an archive that unpacks to more than 300 times its size is refused before its end.
+// CLI-11: if an archive unpacks to more than 300 times its size, the engine refuses it before it
+// has read all of it.
 func TestAnArchiveIsNoBomb(t *testing.T) {
 	t.Parallel()
 	for _, path := range packed(t, strings.Repeat(" ", 160<<20), "outbox.json") {
@@ -122,7 +123,7 @@ func TestAnArchiveIsNoBomb(t *testing.T) {
 	}
 }
 
-// endless returns a gzipped tar with n MiB of PAX records and no entry.
+// endless returns the path of a gzipped tar file that has n MiB of PAX records and no entry.
 func endless(t *testing.T, n int) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -140,8 +141,8 @@ func endless(t *testing.T, n int) string {
 	return written(t, out.Bytes())
 }
 
-// CLI-11: the records of a tar count towards the bound, too, and reading them stops when the
-// context ends.
+// CLI-11: the records of a tar file count towards the limit, too. The engine stops reading them
+// when the context ends.
 func TestATarOfRecordsIsNoBomb(t *testing.T) {
 	t.Parallel()
 	path := endless(t, 160)
@@ -159,7 +160,8 @@ func TestATarOfRecordsIsNoBomb(t *testing.T) {
 	}
 }
 
-// CLI-11: a zip's list of entries is read into memory, so a zip with too large a list is refused.
+// CLI-11: the engine reads a zip file's list of entries into memory. So it refuses a zip file with
+// too large a list.
 func TestAZipThatListsTooMuchIsRefused(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

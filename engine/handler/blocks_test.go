@@ -12,13 +12,14 @@ const (
 	blocked = `{"id":"p:/blocks/1","type":"Block","actor":"p:/carol","object":"us:/alice"}`
 )
 
-// ended returns the body of the activity to carol that ends a Follow. kind is its type.
+// ended returns the body of the activity to carol that ends a Follow. The parameter kind is the
+// activity's type.
 func ended(kind, follow, actor, object string) string {
 	return strings.NewReplacer(`"type":"Accept"`, `"type":"`+kind+`"`, `{"actor":"p:/carol","id":"p:/follows/1","object":"us:/alice"`,
 		`{"actor":"`+actor+`","id":"`+follow+`","object":"`+object+`"`).Replace(acceptOf1)
 }
 
-// shutOut lets alice block carol, who wrote to her before.
+// shutOut makes alice block carol, who has written to alice before.
 func shutOut(s *peertest.Scene) { s.Act("p:/carol", blocks) }
 
 func TestBlock(t *testing.T) {
@@ -81,7 +82,8 @@ func TestUndoOfBlock(t *testing.T) {
 	})
 }
 
-// A blocked actor's activities have no visible effect. Its Deletes and Blocks still take effect.
+// The activities of a blocked actor have no visible effect, except that the actor's Deletes and
+// Blocks still count.
 func TestBlockedActorsAreNotHeard(t *testing.T) {
 	announce := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",` + toAll + `,"object":"q:/notes/1"}`
 	evesNote := func(s *peertest.Scene) {

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The forms of the reactions are those of Pleroma, Akkoma and Misskey.
+// Pleroma, Akkoma and Misskey send reactions in these forms.
 func TestEmojiReact(t *testing.T) {
 	const (
 		post    = "us:/alice/objects/1"

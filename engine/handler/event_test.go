@@ -16,7 +16,7 @@ func TestEventTypes(t *testing.T) {
 		mentioned = `"object":{"id":"https://them.example/notes/1","type":"Note","tag":{"type":"Mention","href":"` + me + `"}}`
 		toMe      = `,"to":"` + me + `"`
 		public    = `,"to":["as:Public","` + me + `"]`
-		inbox     = `,"to":"` + me + `/inbox"` // Discourse addresses an activity to nothing else
+		inbox     = `,"to":"` + me + `/inbox"` // Discourse addresses an activity only to an inbox
 	)
 	post := func(members string) string {
 		return `"type":"Create","object":{"id":"https://them.example/notes/1","type":"Note",` + members + `}`

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// shows lets carol's document name a featured collection.
+// shows makes carol's document name a featured collection.
 func shows(s *peertest.Scene) {
 	s.Actor("p:/carol").Doc["featured"] = s.Long("p:/carol/featured")
 	s.Actor("p:/carol").Show()

@@ -14,8 +14,8 @@ import (
 
 const community = "p:/c/beekeeping"
 
-// lemmy returns a document of Lemmy from the test data. The group is on the peer p, and other
-// actors are on q.
+// lemmy returns a document of Lemmy from the test data. The community is on the peer p, and other
+// actors are on the peer q.
 func lemmy(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../testdata/activities/lemmy/" + name + ".json")
@@ -25,7 +25,7 @@ func lemmy(t *testing.T, name string) string {
 	return strings.NewReplacer("https://lemmy.example/", "p:/", "https://other.example/", "q:/").Replace(string(raw))
 }
 
-// objectOf returns the object of the activity that an Announce embeds.
+// objectOf returns the object of the activity that is embedded in an Announce.
 func objectOf(t *testing.T, body string) string {
 	t.Helper()
 	d, err := vocab.ParseDoc([]byte(body))
@@ -35,7 +35,7 @@ func objectOf(t *testing.T, body string) string {
 	return string(d.Sub("object").Sub("object").JSON())
 }
 
-// moderates creates the community and lets alice follow it.
+// moderates makes the actor of the community, and makes alice follow it.
 func moderates(s *peertest.Scene) {
 	makeGroup(s)
 	s.Follows(community)
@@ -47,8 +47,8 @@ func makeGroup(s *peertest.Scene) {
 	g.Show()
 }
 
-// TestWhatAGroupAnnounces sends Announces of Lemmy. Each row is one Announce by the community,
-// with the changes in alice's database.
+// TestWhatAGroupAnnounces sends Announces as Lemmy sends them. Each row has one Announce by the
+// community, and the changes that it makes in alice's database.
 func TestWhatAGroupAnnounces(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -67,7 +67,7 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 	}
 	hasPost := both(moderates, shows(post, "announce_create"), sent("announce_create"))
 	hasComment := both(moderates, shows(comment, "announce_create_comment"), sent("announce_create_comment"))
-	asOthers := func(s *peertest.Scene) {} // announces of carol, who is no group; alice follows her
+	asOthers := func(s *peertest.Scene) {} // does nothing, because its row needs no further preparation
 	commented := []string{
 		"+ object " + comment + " Note <p>Indeed</p>\n",
 		"+ activity inbound Announce p:/activities/announce/c2 " + comment,
@@ -82,9 +82,9 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 		name    string
 		given   func(*peertest.Scene)
 		file    string
-		replace []string // in the document
+		replace []string // replacements in the document, as old and new texts by turns
 		want    []string
-		asked   string // an object that the engine does not fetch
+		asked   string // the object that the engine must not fetch
 	}{
 		{name: "FE-21 the Create of a comment", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment", want: commented},
 		{name: "the Create of a post", given: both(moderates, shows(post, "announce_create")), file: "announce_create", want: []string{
@@ -190,7 +190,7 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 	})
 }
 
-// likedByEve lets eve's own server send her Like of the post.
+// likedByEve makes eve's own server send eve's Like of the post.
 func likedByEve(s *peertest.Scene) {
 	s.Actor("q:/u/eve")
 	s.Follows("q:/u/eve")
@@ -199,8 +199,8 @@ func likedByEve(s *peertest.Scene) {
 
 const ownLike = `{"id":"q:/activities/like/l1","type":"Like","actor":"q:/u/eve","to":"as:Public","object":"p:/post/5"}`
 
-// The engine itself writes the activity of a vote. The activity names the voter and has none of
-// the group's words.
+// When a group announces a vote, the engine itself writes the activity of the vote. The activity
+// names the voter, and contains none of the group's words.
 func TestAVoteThatAGroupPassesOnHasNoWordsOfTheGroup(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -241,7 +241,7 @@ func TestAVoteThatAGroupPassesOnHasNoWordsOfTheGroup(t *testing.T) {
 	}
 }
 
-// An announced activity with its author's proof is accepted without a fetch.
+// An announced activity that has its author's proof is accepted without a fetch.
 func TestAGroupAnnouncesWhatItsAuthorHasProven(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// A fetched copy without the time of a change is older than a stored version with one.
+// A fetched copy without the time of its change counts as older than a stored version with such a
+// time.
 func TestAnUndatedCopyReplacesNoDatedVersion(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -108,7 +108,8 @@ func TestMine(t *testing.T) {
 	}
 }
 
-// No handler writes into an activity, because the writers of several users read it at once.
+// Handlers do not change an activity, because the writers of several users read the same activity
+// at once.
 func TestHandlersLeaveAloneWhatRecipientsShare(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

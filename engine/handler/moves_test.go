@@ -13,7 +13,7 @@ import (
 
 const moves = `{"id":"p:/moves/1","type":"Move","actor":"p:/carol","object":"p:/carol","target":"q:/carol","to":"p:/carol/followers"}`
 
-// says adds a property to an actor's document on its own server.
+// says adds a property to an actor's document. The actor's server serves the changed document.
 func says(name, property, value string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		a := s.Actor(name)
@@ -25,10 +25,10 @@ func says(name, property, value string) func(*peertest.Scene) {
 	}
 }
 
-// linked lets both of carol's accounts confirm that she moved.
+// linked makes both of carol's accounts confirm that carol moved.
 var linked = both(says("q:/carol", "alsoKnownAs", "p:/carol"), says("p:/carol", "movedTo", "q:/carol"))
 
-// grouped puts carol into two groups of alice's, and her other account into one.
+// grouped puts carol into two of alice's groups, and carol's other account into one of the two.
 func grouped(t *testing.T) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		s.Column(t, s.Alice, `WITH g AS (INSERT INTO groups (id, name, uri, activity_uri) SELECT gen_random_uuid(), n, n, '' FROM unnest(ARRAY['family', 'friends']) n RETURNING *)
@@ -130,13 +130,13 @@ func TestAnAccountMovesOnceInThirtyDays(t *testing.T) {
 	}
 }
 
-// A Move needs a fresh copy of its target. If the target's server does not answer, the Move is
-// answered Unavailable and takes effect when it is sent again.
+// A Move needs a fresh copy of its target actor. If the target's server does not answer, the
+// engine answers Unavailable. The Move takes effect when it is sent again.
 func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	both(follows, linked)(s)
-	if _, err := s.Actors.Resolve(t.Context(), s.ID("q:/carol")); err != nil { // and is remembered
+	if _, err := s.Actors.Resolve(t.Context(), s.ID("q:/carol")); err != nil { // so that the engine has a copy, too old for the Move
 		t.Fatal(err)
 	}
 	s.Answer("q:/carol", http.StatusServiceUnavailable)
@@ -163,7 +163,7 @@ func TestNobodyIsAskedAboutAMoveThatConcernsNobody(t *testing.T) {
 	}
 }
 
-// NodeBB sends a Move of a topic that somebody puts into another category.
+// When somebody puts a topic into another category, NodeBB sends a Move of the topic.
 func TestAMoveOfSomethingElseIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -17,7 +17,8 @@ func wrote(s *peertest.Scene) {
 	s.MustSend("p:/carol", "us:/inbox", createOf(strings.Replace(note, `"content"`, `"published":"2026-01-01T10:00:00Z","content"`, 1), toAll))
 }
 
-// forgotten holds the changes that carol's Delete of herself makes in a scene prepared by wrote.
+// forgotten has the changes that carol's Delete of carol makes in a scene that wrote() has
+// prepared.
 var forgotten = []string{
 	"- relationship following p:/carol accepted us:/alice/activities/f",
 	"- object p:/notes/1 Note hi",
@@ -105,7 +106,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// IN-08: properties that the new version omits are removed.
+// IN-08: if the new version of an object lacks a property, the property is removed.
 func TestAnUpdateReplacesTheWholeObject(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -118,8 +119,8 @@ func TestAnUpdateReplacesTheWholeObject(t *testing.T) {
 	}
 }
 
-// BookWyrm sends edits in its own form. Their content lacks the book and the quoted text. So the
-// engine stores the version that the post's server shows.
+// BookWyrm sends edits in a form of its own. The content of an edit lacks the book and the quoted
+// text. So the engine fetches the post from its server, and stores that version.
 func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -134,7 +135,7 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 			t.Errorf("alice holds %q, want %q", got, want)
 		}
 	}
-	update(1, toAll) // the post's server shows nothing
+	update(1, toAll) // the post's server does not serve the post
 	holds("Note hi")
 	s.Later(10 * time.Minute)
 	s.Serve("p:/notes/1", strings.Replace(note, `"content":"hi"`, `"content":"Call me Ishmael (Moby-Dick)","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T12:00:00Z"`, 1))
@@ -142,12 +143,13 @@ func TestAnUpdateInBookWyrmsFormTakesWhatItsServerShows(t *testing.T) {
 	holds("Note Call me Ishmael (Moby-Dick)")
 	s.Later(10 * time.Minute)
 	s.Serve("p:/notes/1", `{}`)
-	update(3, `"to":"us:/alice"`) // BookWyrm shows private posts to no other server
+	update(3, `"to":"us:/alice"`) // BookWyrm does not serve private posts to other servers
 	holds("Quotation bare")
 }
 
-// The plain text of a received post is made from its content, even if the post has a source. So
-// people and programs read the same text. The database keeps the source as it came.
+// The engine makes the plain text of a received post from the post's content, even if the post has
+// a source. So people and programs read the same text. The database keeps the source in the form
+// in which it came.
 func TestThePlainTextOfAReceivedPostIsThatOfItsContent(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -166,8 +168,8 @@ func TestThePlainTextOfAReceivedPostIsThatOfItsContent(t *testing.T) {
 	shows("ho")
 }
 
-// A Create that comes after its Update does not undo the Update. A server that retries deliveries
-// may send them in that order.
+// A Create that arrives after its Update does not undo the Update. A server that retries
+// deliveries may send them in this order.
 func TestACreateThatComesAfterItsUpdate(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -197,8 +199,8 @@ func TestUpdateIsRefused(t *testing.T) {
 	}
 }
 
-// The Delete of an actor deletes its posts in every form in which they name their author. PeerTube
-// attributes a video to an account and a channel, both embedded.
+// The Delete of an actor deletes the actor's posts, in whatever form a post names its author.
+// PeerTube, for example, attributes a video to an account and a channel, both as embedded objects.
 func TestDeleteOfAnActorFindsWhatItWroteInWhateverForm(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -222,7 +224,7 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 			s.Follows("p:/carol")
 			s.Actor("p:/carol").Doc["name"] = "Caroline"
 			s.Actor("p:/carol").Show()
-			s.Later(2 * time.Minute) // the engine asks for an actor at most once a minute
+			s.Later(2 * time.Minute) // the engine fetches an actor at most once a minute
 			want := []string{
 				"- actor p:/carol",
 				"+ activity inbound Update p:/updates/1 p:/carol",
@@ -235,8 +237,8 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 	}
 }
 
-// An Update of a group member changes the inbox in the user's copy of the member. Posts to the
-// group go to that inbox.
+// When an Update of a group's member arrives, the inbox changes in the user's copy of the member.
+// Posts to the group go to the new inbox.
 func TestUpdateOfAMemberOfAGroupTakesItsNewInbox(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -261,8 +263,8 @@ func TestAnActorIsNotDeletedByAnother(t *testing.T) {
 	}
 }
 
-// carol's Delete of herself removes everything of hers. It leaves activities of dave, who wrote to
-// the same things.
+// Carol deletes herself. Her Delete removes everything of carol's. Activities by dave about the
+// same objects stay.
 func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -297,7 +299,8 @@ func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 	}
 }
 
-// A Delete removes the words of its object, also from the Delete itself if it embeds the object.
+// A Delete removes the words of its object. If the Delete embeds the object, they are removed from
+// the Delete, too.
 func TestADeleteKeepsNoWords(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -308,7 +311,8 @@ func TestADeleteKeepsNoWords(t *testing.T) {
 	}
 }
 
-// Activities of an actor that deleted itself are refused until its server shows the actor again.
+// After an actor has deleted itself, its activities are refused until its server serves the actor
+// again.
 func TestAnActorThatDeletedItselfIsRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -336,11 +340,11 @@ func TestDeleteOfAnActorWhoIsGone(t *testing.T) {
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	wrote(s)
 	s.Actor("p:/carol").Gone()
-	s.Later(25 * time.Hour) // until the copy of carol is too old
+	s.Later(25 * time.Hour) // after this time, the copy of carol is too old
 	expect(t, s, "a Like", nil, fault.Unauthenticated, func() error {
 		return s.Send("p:/carol", "us:/inbox", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"p:/notes/1"}`)
 	})
-	ours := fmt.Sprintf("p:/carol#delete-%.8x", sha256.Sum256([]byte(s.Long("p:/deletes/1")))) // the engine does not keep carol's own Delete
+	ours := fmt.Sprintf("p:/carol#delete-%.8x", sha256.Sum256([]byte(s.Long("p:/deletes/1")))) // the engine stores its own Delete in place of carol's
 	want := strings.Split(strings.ReplaceAll(strings.Join(forgotten, "\n"), "p:/deletes/1", ours), "\n")
 	expect(t, s, "the Delete", want, accepted, func() error {
 		return s.Send("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`)

@@ -11,7 +11,7 @@ import (
 
 const friendURI = "https://lightwebbrowser.org/ns/friendOf"
 
-// offerBy returns an Offer of friendship in its embedded form.
+// offerBy returns an Offer of friendship. The Relationship is embedded in it.
 func offerBy(id, from, to string) string {
 	return `{"id":"` + id + `","type":"Offer","actor":"` + from + `","object":{"type":"Relationship","subject":"` + from + `","relationship":"` + friendURI + `","object":"` + to + `"}}`
 }
@@ -64,7 +64,7 @@ func TestOffersToBeFriends(t *testing.T) {
 	})
 }
 
-// An Offer is refused unless the actor asks in its own name and asks another actor.
+// An Offer is accepted only if its actor offers in its own name and to another actor.
 func TestOffersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -84,8 +84,8 @@ func TestOffersThatAreRefused(t *testing.T) {
 	}
 }
 
-// changesBy returns the changes that an activity of carol's makes. It shortens deliveries to her
-// to their types.
+// changesBy returns the changes that an activity by carol makes. For a delivery to carol it
+// returns only the type of the activity.
 func changesBy(s *peertest.Scene, body string) (made []string) {
 	for _, line := range s.Changes(func() { s.MustSend("p:/carol", "us:/alice/inbox", body) }) {
 		if sent, owed := strings.CutPrefix(line, "+ delivery p:/carol/inbox "); owed {
@@ -96,8 +96,8 @@ func changesBy(s *peertest.Scene, body string) (made []string) {
 	return made
 }
 
-// If two Offers cross, the one with the lower id counts. The ids of carol's server are lower than
-// those of alice's.
+// Two Offers cross each other. The Offer with the lower id counts. The ids of carol's server are
+// lower than those of alice's server.
 func TestOffersThatCross(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -120,7 +120,7 @@ func TestOffersThatCross(t *testing.T) {
 	dated := func(published string) string {
 		return strings.Replace(carolOffers, `"type":"Offer"`, `"type":"Offer","published":"`+published+`"`, 1)
 	}
-	unchanged := func(lines []string) []string { return slices.Delete(slices.Clone(lines), 7, 8) } // no relationship.changed
+	unchanged := func(lines []string) []string { return slices.Delete(slices.Clone(lines), 7, 8) } // without the line about relationship.changed
 	own := "- relationship friend friendOf p:/carol accepted us:/alice/activities/o outbound"
 	for _, c := range []struct {
 		name  string
@@ -233,7 +233,8 @@ func TestFriendshipsEnd(t *testing.T) {
 	})
 }
 
-// The number of a domain's Offers that wait for a user is bounded.
+// Only a limited number of Offers from one domain may wait for a user, and a limited number of
+// Offers from all domains.
 func TestOffersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -12,12 +12,12 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// announcedEdit is the Announce of an Update of alice's post.
+// announcedEdit is an Announce by the community. It announces an Update of alice's post.
 const announcedEdit = `{"id":"p:/announces/u1","type":"Announce","actor":"` + community + `","to":"as:Public","cc":"` + community + `/followers",
 	"object":{"id":"us:/alice/activities/u1","type":"Update","actor":"us:/alice","to":"as:Public","object":"us:/alice/objects/1"}}`
 
-// A community announces the Update of alice's post to her, too, because she follows it. Her
-// database has the post as she wrote it.
+// Alice follows a community, so it also announces the Update of alice's own post to her. The post
+// in alice's database stays as alice wrote it.
 func TestAGroupDoesNotChangeTheUsersOwnPosts(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -42,8 +42,9 @@ func TestAGroupDoesNotChangeTheUsersOwnPosts(t *testing.T) {
 	}, accepted, func() error { return s.Send(community, "us:/inbox", boost) })
 }
 
-// An approval of alice's quote costs an Update to all who have the quote. A group whose post she
-// quotes cannot take the approval away by an Announce, and then approve again and again.
+// When alice's quote is approved, all holders of the quote get an Update. Alice quotes a post of a
+// group. The group must not be able to take the approval away by an Announce and then to approve
+// the quote again and again.
 func TestAGroupApprovesAQuoteOnce(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -72,7 +73,8 @@ func TestAGroupApprovesAQuoteOnce(t *testing.T) {
 	}
 }
 
-// The stamp of a local user's quote was verified when it came. A boost of the quote asks nobody.
+// The stamp of a local user's quote was verified when it arrived. A boost of the quote causes no
+// request to another server.
 func TestABoostOfALocalQuoteAsksNobody(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -89,7 +91,7 @@ func TestABoostOfALocalQuoteAsksNobody(t *testing.T) {
 	}
 }
 
-// Alice does not follow bob, so that only the community brings her his post and its edit.
+// Alice does not follow bob. So only the community brings bob's post and its edit to alice.
 func TestAGroupBringsTheEditsOfOtherUsers(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// asks stores a poll of alice's with the options red and blue.
+// asks stores a poll by alice. Its options are red and blue.
 func asks(kind, to, more string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		s.Act("", `{"id":"us:/alice/activities/q","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"us:/alice/objects/q","type":"Question",
@@ -19,7 +19,7 @@ func asks(kind, to, more string) func(*peertest.Scene) {
 	}
 }
 
-// ballot returns carol's vote number n for an option.
+// ballot returns a vote by carol for an option. The parameter n makes the ids of the vote unique.
 func ballot(n int, name string) string {
 	return fmt.Sprintf(`{"id":"p:/votes/%d/create","type":"Create","actor":"p:/carol","to":"us:/alice","object":
 		{"id":"p:/votes/%d","type":"Note","name":"%s","attributedTo":"p:/carol","to":"us:/alice","inReplyTo":"us:/alice/objects/q"}}`, n, n, name)
@@ -67,7 +67,7 @@ func TestVote(t *testing.T) {
 	})
 }
 
-// The name of a voter is in no activity, object or event, only in the vote.
+// The name of a voter is stored with the vote only, and not in any activity, object or event.
 func TestNothingKeepsTheNameOfAVoterButTheVote(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -78,8 +78,8 @@ func TestNothingKeepsTheNameOfAVoterButTheVote(t *testing.T) {
 	}
 }
 
-// The Delete of an actor removes its votes. Alice gets no event, because carol's Delete concerns
-// only users who hold something else of her.
+// The Delete of an actor removes the actor's votes. Alice gets no event: carol's Delete concerns
+// only users who hold something else of carol's.
 func TestADeletedActorsVotesCountNoMore(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -94,7 +94,7 @@ func TestADeletedActorsVotesCountNoMore(t *testing.T) {
 	})
 }
 
-// carolsPoll returns a poll of carol's in Mastodon's form.
+// carolsPoll returns a poll by carol in Mastodon's form.
 func carolsPoll(content, more, red, blue, voters string) string {
 	option := func(name, n string) string {
 		return `{"type":"Note","name":"` + name + `","replies":{"type":"Collection","totalItems":` + n + `}}`

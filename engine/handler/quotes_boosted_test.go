@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// A quote is approved whatever brings it first, until the author of the quoted post takes the
-// approval back.
+// A quote arrives first by one of several activities. It is approved in each case, until the
+// author of the quoted post takes the approval back.
 func TestAQuoteThatOthersBringIsApproved(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -51,7 +51,7 @@ func TestAQuoteThatOthersBringIsApproved(t *testing.T) {
 			s.MustSend("p:/carol", "us:/inbox", strings.Replace(create, "creates/1", "creates/2", 1))
 			claims("after a Create", "see q:/stamps/1")
 			s.Serve("p:/notes/q", edited)
-			s.Answer("q:/stamps/1", 503) // the stamp was verified before
+			s.Answer("q:/stamps/1", 503) // the engine needs no answer: it has verified the stamp
 			s.MustSend(community, "us:/inbox", announce("Update", `"p:/notes/q"`))
 			claims("after an edit that the group announces", "look q:/stamps/1")
 			s.MustSend("q:/dora", "us:/inbox", `{"id":"q:/deletes/1","type":"Delete","actor":"q:/dora","to":"as:Public","object":"q:/stamps/1"}`)

@@ -17,7 +17,7 @@ const (
 	request = `{"id":"p:/requests/1","type":"QuoteRequest","actor":"p:/carol","object":"us:/alice/objects/1","instrument":` + quoting + `}`
 )
 
-// letting sets who may quote alice's posts.
+// letting sets which actors may quote alice's posts.
 func letting(who registry.Quotes) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { now.Quotes = who; return nil }); err != nil {
@@ -26,10 +26,11 @@ func letting(who registry.Quotes) func(*peertest.Scene) {
 	}
 }
 
-// derived matches ids that the engine derives from names, so that they are always the same.
+// derived matches the ids that the engine derives from names. They are the same at each
+// derivation.
 var derived = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// quotesBy returns the changes as changesBy does, with # for the ids of stamps and refusals.
+// quotesBy returns the same changes as changesBy. It replaces the ids of stamps and refusals by #.
 func quotesBy(s *peertest.Scene, body string) (made []string) {
 	for _, line := range changesBy(s, body) {
 		made = append(made, derived.ReplaceAllString(line, "#"))
@@ -52,7 +53,7 @@ var (
 		`+ sent "type":"Reject"}`}
 )
 
-// A request to quote a public post is answered as the user's settings say.
+// The answer to a request to quote a public post follows the user's settings.
 func TestQuoteRequests(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -99,8 +100,8 @@ func TestQuoteRequests(t *testing.T) {
 	}
 }
 
-// A request is refused unless its instrument is a post of its actor's that quotes the requested
-// post.
+// A request is accepted only if its instrument is a post by the request's actor, and if that post
+// quotes the requested post.
 func TestQuoteRequestsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -120,13 +121,14 @@ func TestQuoteRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// stampOf returns the id of the stamp that alice made.
+// stampOf returns the id of the stamp that alice has made.
 func stampOf(t *testing.T, s *peertest.Scene) string {
 	t.Helper()
 	return s.Column(t, s.Alice, `SELECT uri FROM objects WHERE raw ->> 'type' = 'QuoteAuthorization'`)[0]
 }
 
-// A quote has one stamp, even if it is requested again, and none after alice took it back.
+// A quote has one stamp, even if it is requested again. After alice has taken the stamp back, it
+// gets no other.
 func TestAQuoteHasOneStampAndNoneOnceItWasTakenBack(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -148,7 +150,7 @@ func TestAQuoteHasOneStampAndNoneOnceItWasTakenBack(t *testing.T) {
 	}
 }
 
-// A quote causes one event, by the request or by the post, whichever comes first.
+// A quote causes one event. The request or the post causes it, whichever arrives first.
 func TestAQuoteIsToldOfOnce(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -169,8 +171,9 @@ func TestAQuoteIsToldOfOnce(t *testing.T) {
 	}
 }
 
-// A stamp counts if the quoted post's server shows it as the author's, until the author takes it
-// back. A post without a valid stamp is stored all the same.
+// A stamp counts if the server of the quoted post serves it, with the post's author as the stamp's
+// author. It counts until that author takes it back. A post without a valid stamp is stored
+// nevertheless.
 func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -241,7 +244,8 @@ func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 	}
 }
 
-// The Delete of a quoting post removes its words, also words that only the request contained.
+// The Delete of a quoting post removes the post's words, even words that only the request
+// contained.
 func TestADeletedQuoteLeavesNoWords(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -21,7 +21,7 @@ func posted(to string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) { s.Posts("us:/alice/objects/1", to) }
 }
 
-// member adds an actor to a group of alice's, to which her first post was addressed.
+// member adds an actor to a group of alice's. Alice's first post was addressed to the group.
 func member(name string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		a, err := s.Actors.Resolve(context.Background(), s.Actor(name).ID)
@@ -215,7 +215,8 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// The test says for every type with an effect whether an Undo takes the effect back.
+// For every type of activity that has an effect, this test says whether an Undo takes the effect
+// back.
 func TestUndoKnowsEveryType(t *testing.T) {
 	t.Parallel()
 	takenBack := map[string]bool{"Follow": true, "Accept": true, "Like": true, "Dislike": true, "EmojiReact": true, "Announce": true, "Add": true, "Remove": true, "Block": true, "Offer": true,
@@ -243,8 +244,8 @@ func TestAnUndoneFollowStaysUndone(t *testing.T) {
 	}
 }
 
-// An Undo whose embedded activity is malformed is refused. Otherwise a sender could have it set
-// aside in a user's database.
+// An Undo whose embedded activity is malformed is refused. If it were accepted, a sender could put
+// activities into a user's database that have to be set aside.
 func TestAnUndoOfSeveralThingsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -11,19 +11,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// a row is one activity that carol sends to alice, with the rows that it adds (+) to alice's
-// database and removes (-).
+// row is one activity that carol sends to alice. The texts in want are the rows of alice's
+// database that the activity adds (+) or removes (-).
 type row struct {
 	name   string
 	given  func(*peertest.Scene)
-	inbox  string // alice's own when empty
+	inbox  string // empty for alice's own inbox
 	body   string
 	want   []string
-	forged string // a like activity by another actor of carol's server, which must have no effect
+	forged string // a similar activity by another actor on carol's server; it must have no effect
 }
 
-// check sends a row's activity first by other actors, who must have no effect, then by carol, and
-// then as repeats.
+// check sends a row's activity several times: first by other actors, then by carol, then by carol
+// again. Only carol's first may have an effect.
 func check(t *testing.T, s *peertest.Scene, r row) {
 	s.Actor("p:/carol")
 	if r.given != nil {
@@ -35,7 +35,7 @@ func check(t *testing.T, s *peertest.Scene, r row) {
 	}
 	forged := fault.Unauthenticated
 	if a, err := vocab.ParseActivity([]byte(s.Long(r.body))); err == nil && a.Type == "Delete" && !a.Object.ID.Same(a.Actor) {
-		forged = accepted // accepted and dropped, because the object's server does not confirm it
+		forged = accepted // accepted and ignored, because the object's server does not confirm that the object is gone
 	}
 	for _, other := range []string{"q:/mallory", "p:/dave"} {
 		expect(t, s, "signed by "+other, nil, forged, func() error { return s.Send(other, inbox, r.body) })
@@ -43,7 +43,7 @@ func check(t *testing.T, s *peertest.Scene, r row) {
 	asMallory := strings.ReplaceAll(r.body, `"actor":"p:/carol"`, `"actor":"q:/mallory"`)
 	expect(t, s, "by an actor of another origin", nil, fault.Invalid, func() error { return s.Send("q:/mallory", inbox, asMallory) })
 	if r.forged != "" {
-		made := s.Changes(func() { _ = s.Send("p:/dave", inbox, r.forged) }) // refused or ignored, depending on the type
+		made := s.Changes(func() { _ = s.Send("p:/dave", inbox, r.forged) }) // refused or ignored, depending on its type
 		if len(made) > 0 {
 			t.Errorf("by another actor of the same host: %q, want no change", made)
 		}
@@ -57,7 +57,7 @@ func check(t *testing.T, s *peertest.Scene, r row) {
 	expect(t, s, "again, to everybody", nil, accepted, func() error { return s.Send("p:/carol", "us:/inbox", r.body) })
 }
 
-// accepted is an answer without a fault.
+// accepted stands for an answer without a fault.
 const accepted = fault.Kind(255)
 
 func expect(t *testing.T, s *peertest.Scene, what string, want []string, kind fault.Kind, send func() error) {
@@ -150,7 +150,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// asksAgain is alice's second Follow of carol, under another id.
+// asksAgain is alice's second Follow of carol. It has another id than the first.
 const asksAgain = `{"id":"us:/alice/activities/g","type":"Follow","actor":"us:/alice","object":"p:/carol"}`
 
 func rejects(s *peertest.Scene) {
@@ -354,8 +354,8 @@ func TestCreateIsRefused(t *testing.T) {
 	}
 }
 
-// A post is as old as its author says, but never newer than its arrival. So a wrong clock does not
-// keep a post at the top of the feed.
+// The age of a post is the one that its author states. But a post is never newer than its arrival,
+// so that a wrong clock does not keep it at the top of the feed.
 func TestAPostIsNoNewerThanItsArrival(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -7,7 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// Lemmy says Like in each Undo of a vote, under an id that it makes for the Undo.
+// In each Undo of a vote, Lemmy names the vote a Like. The Like has an id that Lemmy makes for the
+// Undo.
 func TestAnUndoOfALikeTakesADislikeBack(t *testing.T) {
 	play(t, []row{
 		{name: "of an article", given: both(article, func(s *peertest.Scene) { s.MustSend("p:/carol", "us:/alice/inbox", dislike) }),
@@ -33,7 +34,7 @@ func TestAnUndoOfALikeTakesADislikeBack(t *testing.T) {
 
 const dislike = `{"id":"p:/dislikes/1","type":"Dislike","actor":"p:/carol","object":"us:/alice/objects/1"}`
 
-// article makes alice write an article.
+// article makes alice publish an article.
 func article(s *peertest.Scene) {
 	s.Act("", `{"id":"us:/alice/activities/c","type":"Create","actor":"us:/alice","object":{"id":"us:/alice/objects/1","type":"Article","attributedTo":"us:/alice","to":"as:Public"}}`)
 }

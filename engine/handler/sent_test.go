@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Alice's outbox stores and delivers her activities. The handlers make these further changes.
+// Alice's outbox stores and delivers alice's activities. The test expects the further changes that
+// the handlers make.
 func TestSent(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

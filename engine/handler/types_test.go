@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 )
 
-// The test databases of lower packages use a copy of the registry's types. The copy must not
-// differ.
+// The test databases of packages on lower floors use a copy of the registry's types. The copy must
+// have the same types.
 func TestDatabasesOfTestsKnowTheTypesOfTheRegistry(t *testing.T) {
 	t.Parallel()
 	if d := cmp.Diff(handler.StoredTypes(), dbtest.Config(t).Types); d != "" {

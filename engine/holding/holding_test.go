@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// checked returns the error of RefuseHolder, or the error that it panics with.
+// checked returns the error of RefuseHolder. If RefuseHolder panics, checked returns the error of
+// the panic.
 func checked(ctx context.Context) (err error, panicked bool) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -24,15 +24,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a Redis server with the stream of alice.
+// rig is a Redis server with alice's stream.
 type rig struct {
 	*testing.T
 	*redistest.Server
 	alice vocab.Username
-	store *keyspace.Store // with the access that user redis-acl gives to a program
+	store *keyspace.Store // opened with the access that user redis-acl grants to a program
 
 	mu       sync.Mutex
-	outcomes map[consumer.Outcome]int // of all consumers
+	outcomes map[consumer.Outcome]int // outcomes of all consumers together
 }
 
 func newRig(t *testing.T) *rig {
@@ -65,7 +65,7 @@ func (r *rig) open(url string) *keyspace.Store {
 	return k.Events
 }
 
-// emit adds events with these numbers.
+// emit adds events with the numbers in its parameter to alice's stream.
 func (r *rig) emit(numbers ...int) {
 	r.Helper()
 	for _, n := range numbers {
@@ -77,7 +77,7 @@ func (r *rig) emit(numbers ...int) {
 type handled struct {
 	mu      sync.Mutex
 	numbers []int
-	fails   func(number int) error // returns the result of handling an event; may be nil
+	fails   func(number int) error // if not nil, gives the result of handling an event
 }
 
 func (h *handled) handle(_ context.Context, e event.Event) error {
@@ -96,8 +96,8 @@ func (h *handled) list() []int {
 	return append([]int{}, h.numbers...)
 }
 
-// start runs a consumer until stop is called or the test ends. stop waits until the consumer has
-// ended.
+// start runs a consumer. The consumer runs until stop is called or the test ends. stop() waits
+// until the consumer has ended.
 func (r *rig) start(name string, idle time.Duration, handle func(context.Context, event.Event) error) (stop func()) {
 	r.Helper()
 	c := consumer.New(consumer.Config{Events: r.store, User: r.alice, Group: "llm", Name: name, Idle: idle, Log: slog.New(slog.NewTextHandler(r.Output(), nil)), Observe: r.observe}, handle)
@@ -120,7 +120,7 @@ func (r *rig) observe(o consumer.Outcome) {
 	r.outcomes[o]++
 }
 
-// wantOutcomes waits until each outcome has occurred as often as want says.
+// wantOutcomes waits until each outcome has occurred as often as want has it.
 func (r *rig) wantOutcomes(want map[consumer.Outcome]int) {
 	r.Helper()
 	redistest.Eventually(r, fmt.Sprint("the outcomes are ", want), func() bool {
@@ -138,7 +138,7 @@ func (r *rig) wantHandled(h *handled, numbers ...int) {
 	}
 }
 
-// wantPending waits until n events are delivered to consumers but not acknowledged.
+// wantPending waits until n events are delivered to consumers and not acknowledged.
 func (r *rig) wantPending(n int) {
 	r.Helper()
 	redistest.Eventually(r, fmt.Sprint(n, " are pending"), func() bool {
@@ -157,8 +157,8 @@ func TestEventsAreHandledInOrderAndAcknowledged(t *testing.T) {
 	r.wantPending(0)
 }
 
-// A consumer stops before it acknowledges an event. At its next start it handles that event again,
-// before newer events.
+// A consumer is stopped before it acknowledges an event. At its next start it handles that event
+// again, before newer events.
 func TestAConsumerGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -218,8 +218,8 @@ func TestAnEventThatFailsIsADeadLetterInTheEnd(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Failed: consumer.MaxTries, consumer.Dead: 1})
 }
 
-// Redis has no memory left and refuses the dead letter for a while. The consumer tries again until
-// Redis accepts it.
+// Redis has no memory left, and refuses a dead letter for a while. The consumer tries again until
+// Redis accepts the dead letter.
 func TestAConsumerGoesOnWhenRedisRefusesNoMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -233,8 +233,8 @@ func TestAConsumerGoesOnWhenRedisRefusesNoMore(t *testing.T) {
 	r.wantPending(0)
 }
 
-// An event whose handling ends the process every time becomes a dead letter after MaxTries. These
-// ends do not count as tries of the events after it.
+// The handling of an event ends the process every time. After MaxTries the event becomes a dead
+// letter. For the events after it, these ends do not count as tries.
 func TestAnEventThatEndsItsConsumersIsADeadLetterInTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -258,8 +258,8 @@ func TestAnEventThatEndsItsConsumersIsADeadLetterInTheEnd(t *testing.T) {
 	r.wantPending(0)
 }
 
-// An engine that cannot know whether an event was emitted emits it again. The consumer drops the
-// repeat.
+// If an engine cannot know whether an event was emitted, it emits the event again. The consumer
+// drops the repeated event.
 func TestRepeatsAreDropped(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -274,8 +274,8 @@ func TestRepeatsAreDropped(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 3, consumer.Repeated: 2})
 }
 
-// After a restore the database gives used numbers, and so used ids, to other events. The consumer
-// handles these events: they are not repeats.
+// After a restore, the database assigns used numbers to other events, so these events have used
+// ids. They are no repeats, and the consumer handles them.
 func TestAnotherEventUnderTheSameIDIsHandled(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -300,8 +300,8 @@ func TestAConsumerWaitsForItsGroup(t *testing.T) {
 	r.wantHandled(h, 1, 2)
 }
 
-// The stream drops an event that was delivered to the consumer but not handled. The consumer
-// counts the event as lost, and continues.
+// An event was delivered to a consumer that has not handled it, and the stream drops the event.
+// The consumer counts the event as lost, and continues.
 func TestAConsumerPassesOverWhatTheStreamDropped(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -315,8 +315,8 @@ func TestAConsumerPassesOverWhatTheStreamDropped(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Lost: 1})
 }
 
-// The stream drops an event that was delivered to another consumer. The consumer that takes over
-// counts the event as lost, and continues.
+// An event was delivered to another consumer, and the stream drops the event. The consumer that
+// takes over counts the event as lost, and continues.
 func TestAConsumerPassesOverWhatTheStreamDroppedUnderAnother(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -329,7 +329,7 @@ func TestAConsumerPassesOverWhatTheStreamDroppedUnderAnother(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 1, consumer.Lost: 1})
 }
 
-// A busy consumer holds only the event that it handles. Another consumer handles the next events.
+// A busy consumer has only the event that it handles. Another consumer handles the next events.
 func TestABusyConsumerHoldsOneEvent(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -346,7 +346,7 @@ func TestABusyConsumerHoldsOneEvent(t *testing.T) {
 	r.wantPending(1)
 }
 
-// An event is not idle while a consumer handles it, however long that takes.
+// While a consumer handles an event, the event is not idle, even if the handling takes long.
 func TestAnEventThatIsBeingHandledIsNotIdle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -358,7 +358,7 @@ func TestAnEventThatIsBeingHandledIsNotIdle(t *testing.T) {
 		return ctx.Err()
 	})
 	<-began
-	for range 2 { // again and again
+	for range 2 { // each time, the consumer ends the idle time that XCLAIM sets
 		r.Do("XCLAIM", "alice:events", "llm", "slow", "0", "1-1", "IDLE", "90000", "JUSTID")
 		redistest.Eventually(t, "the event is held", func() bool {
 			pending := strings.Fields(r.Do("XPENDING", "alice:events", "llm", "-", "+", "1"))
@@ -368,7 +368,7 @@ func TestAnEventThatIsBeingHandledIsNotIdle(t *testing.T) {
 	}
 }
 
-// A consumer that is stopped while it handles an event finishes and acknowledges the event.
+// A consumer is stopped while it handles an event. It finishes the event, and acknowledges it.
 func TestAnEventThatIsHandledIsAcknowledgedAfterTheStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -385,7 +385,7 @@ func TestAnEventThatIsHandledIsAcknowledgedAfterTheStop(t *testing.T) {
 	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 1})
 }
 
-// A consumer that waits for events also ends when it is stopped.
+// A consumer that waits for events ends when it is stopped.
 func TestAWaitingConsumerStops(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
@@ -394,7 +394,7 @@ func TestAWaitingConsumerStops(t *testing.T) {
 	stop()
 }
 
-// A consumer without access to the stream ends, because trying again would not help.
+// If a consumer has no access to the stream, it ends, because further tries would not help.
 func TestAConsumerEndsWhenItsAccessIsTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -408,7 +408,7 @@ func TestAConsumerEndsWhenItsAccessIsTaken(t *testing.T) {
 	}
 }
 
-// Redis stops answering while an event is handled. The consumer continues when Redis answers
+// Redis stops to answer while an event is handled. The consumer continues once Redis answers
 // again.
 func TestAConsumerGoesOnWhenRedisIsBack(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/event"
 )
 
-// loseAnswer listens before the server, and returns its address. The first answer of the server
-// that has the text is lost, and its connection breaks.
+// loseAnswer starts a proxy to the server, and returns the proxy's address. The first answer of
+// the server that contains the text is lost, and its connection is closed.
 func (r *rig) loseAnswer(text string) string {
 	r.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,7 +36,7 @@ func (r *rig) loseAnswer(text string) string {
 		}
 	})
 	r.Cleanup(func() {
-		_ = l.Close() // it listens no more
+		_ = l.Close() // the proxy accepts no further connections
 		running.Wait()
 		if !isLost.Load() {
 			r.Errorf("no answer with %q was lost", text)
@@ -45,17 +45,17 @@ func (r *rig) loseAnswer(text string) string {
 	return l.Addr().String()
 }
 
-// pass passes on what a client and the server write, until one of them hangs up or the function
-// loses returns true for an answer.
+// pass forwards data between a client and the server. It ends when one of them hangs up, or when
+// loses() returns true for an answer of the server.
 func (r *rig) pass(client net.Conn, loses func(answer []byte) bool) {
 	defer client.Close()
 	server, err := net.Dial("tcp", r.Addr)
 	if err != nil {
-		return // the client notices
+		return // the client gets an error
 	}
 	defer server.Close()
 	go func() {
-		_, _ = io.Copy(server, client) // the end of either ends both
+		_, _ = io.Copy(server, client) // when either side ends, both ends are closed
 		_ = server.Close()
 	}()
 	answer := make([]byte, 64<<10)
@@ -70,7 +70,8 @@ func (r *rig) pass(client net.Conn, loses func(answer []byte) bool) {
 	}
 }
 
-// Redis hands out an event, and its answer is lost. The consumer gets that event before later ones.
+// Redis delivers an event, and its answer is lost. The consumer gets this event before later
+// events.
 func TestAnEventWhoseAnswerWasLostIsHandledInItsPlace(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &handled{}
