@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// load returns the configuration that a file, the environment and flags result in.
+// load returns the configuration made from a file, an environment and flags.
 func load(t *testing.T, file string, env []string, flags ...string) (*config, error) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "lightweb.toml")

@@ -111,7 +111,7 @@ func foldParagraphs(s string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// wrapWords breaks words into lines. A line has at most the parameter columns of characters.
+// wrapWords breaks words into lines. The parameter columns is the greatest length of a line.
 func wrapWords(words []string, columns int) string {
 	var b strings.Builder
 	column := 0

@@ -27,7 +27,7 @@ const (
 	carol vocab.ID = "https://other.example/users/carol"
 )
 
-// These are short names of dbtest's rows and connections.
+// These are short names of functions of dbtest.
 var (
 	alice       = dbtest.Alice
 	open        = dbtest.Connect

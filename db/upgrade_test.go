@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// before returns the migrations that are older than the named changes. The keys of changes are
-// sets.
+// before returns migrations. The parameter changes has the name of a change for each set of
+// migrations, and before returns those that are older.
 func before(t *testing.T, changes map[string]string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -38,9 +38,8 @@ func before(t *testing.T, changes map[string]string) fs.FS {
 	return all
 }
 
-// openBefore opens a cluster with only the migrations that are older than the named changes, as an
-// earlier engine had them. The keys of changes are sets. It also returns the configuration with
-// which this engine opens the cluster.
+// openBefore opens a cluster with the migrations that before() returns, as an earlier engine did.
+// It also returns the configuration with which this engine opens the cluster.
 func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now db.Config) {
 	t.Helper()
 	now = destroyed(t, dbtest.Config(t))

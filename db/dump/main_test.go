@@ -18,7 +18,7 @@ var (
 	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// These are short names of dbtest's rows and connections.
+// These are short names of functions of dbtest.
 var (
 	open       = dbtest.Connect
 	destroyed  = dbtest.Destroyed

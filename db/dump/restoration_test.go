@@ -579,7 +579,7 @@ func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
 			if err := tx.Groups.AddMember(ctx, group.ID, a, "https://here.example/2", now); err != nil {
 				return err
 			}
-			local := user.Inbox{URL: a + "/inbox", Targets: []vocab.ID{a}} // the fence does not hold back a delivery to a local inbox
+			local := user.Inbox{URL: a + "/inbox", Targets: []vocab.ID{a}} // a restore does not skip deliveries to local inboxes
 			err := tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.New(), Activity: "https://here.example/create" + a, Type: "Create", Body: []byte("{}"),
 				Audience: []vocab.ID{"https://here.example/users/alice/followers"}}, []user.Inbox{local}, now)
 			if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Once a removal has begun, the user's database may be missing.
+// Once a removal has begun, the user counts as removed, because the user's database may be
+// missing.
 func TestAUserIsRemovedFromTheBeginningOfTheRemoval(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

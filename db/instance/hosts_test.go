@@ -89,8 +89,8 @@ func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
 	}
 }
 
-// Processes notice the operator's changes by their times. So each change gets a later time than
-// the one before, even if a clock was ahead.
+// Processes notice a change by the operator by the time of the change. So each change gets a later
+// time than the change before, even if a clock was ahead.
 func TestHostsAreChangedAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)
@@ -266,8 +266,9 @@ func TestHostsNobodyHearsOfAreForgotten(t *testing.T) {
 	}
 }
 
-// A user who was away for three months still has followers at the host. The host must keep its
-// dialect draft-cavage: otherwise it gets RFC 9421, and may drop the request without an error.
+// A user who was away for three months still has followers at the host. The host's dialect,
+// draft-cavage, must stay stored. Otherwise the host gets requests signed by RFC 9421, and may
+// drop them without an error.
 func TestAHostOfAcquaintancesKeepsItsDraftCavage(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

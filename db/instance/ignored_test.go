@@ -51,7 +51,7 @@ func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The limit holds even if there are more domains than it allows activities.
+	// The limit holds even if it is lower than the number of domains.
 	if err := c.Instance.Ignored.Trim(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}

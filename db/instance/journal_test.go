@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A process that gets the serve lock again raises the numbers. It may accept activities meanwhile.
-// No number is assigned twice.
+// Each accepted activity gets a number. A process that gets the serve lock again raises the next
+// number, and may accept activities meanwhile. No number is assigned twice.
 func TestNoNumberIsAssignedTwiceWhileNumbersAreRaised(t *testing.T) {
 	t.Parallel()
 	const workers, each = 2, 200_000

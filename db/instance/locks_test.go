@@ -65,7 +65,7 @@ func makeHangable(t *testing.T) *hangable {
 	return h
 }
 
-// answer passes on the server's answers until hang is called, and drops them after that.
+// answer passes on the server's answers. After hang is called, it drops the next answer and ends.
 func (h *hangable) answer(near, far net.Conn) {
 	for b := make([]byte, 4096); ; {
 		n, err := far.Read(b)

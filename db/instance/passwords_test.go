@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A password makes a token. The token is valid until another password replaces the password.
+// Each password has a token. The token is valid until another password replaces the password.
 func TestAPasswordIsATokenThatAnotherOneReplaces(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -14,7 +14,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const bob vocab.ID = "https://peer.example/users/bob"
 
-// These are short names of dbtest's rows.
+// These are short names of functions of dbtest.
 var (
 	alice   = dbtest.Alice
 	write   = dbtest.Write

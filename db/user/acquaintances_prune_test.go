@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// night prunes a user's acquaintances at a time. It fails the test unless want of them are
-// removed.
+// night prunes a user's acquaintances at the time at. It fails the test unless it removes as many
+// as the parameter want says.
 func night(t *testing.T, c *dbtest.Cluster, u vocab.Username, at time.Time, want int) {
 	t.Helper()
 	for _, dryRun := range []bool{true, false} {

@@ -15,8 +15,8 @@ import (
 func BenchmarkWriteOneActivity(b *testing.B)        { benchmarkWrite(b, 1) }
 func BenchmarkWriteAHundredActivities(b *testing.B) { benchmarkWrite(b, 100) }
 
-// benchmarkWrite stores new notes, batch of them in each transaction, as the inbound pipeline
-// does.
+// benchmarkWrite stores new notes as the inbound pipeline does. The parameter batch is the number
+// of notes in a transaction.
 func benchmarkWrite(b *testing.B, batch int) {
 	c, u := alice(b)
 	n := 0

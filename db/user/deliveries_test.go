@@ -56,7 +56,8 @@ func counts(t testing.TB, c *dbtest.Cluster, u vocab.Username, j user.Job) (n us
 	return n
 }
 
-// next returns how long after now Deliveries.NextAfter expects the next due delivery, or "never".
+// next asks Deliveries.NextAfter for the next due time. It returns how long after now that time
+// is, or "never".
 func next(t testing.TB, c *dbtest.Cluster, u vocab.Username, at time.Time) any {
 	t.Helper()
 	var later *time.Time

@@ -37,8 +37,8 @@ func (a aged) at() time.Time {
 	return longAgo
 }
 
-// pruneMessages prunes messages older than 30 days. The dry run and the prune must each remove
-// want messages.
+// pruneMessages prunes messages older than 30 days. The dry run and the prune must each report as
+// many messages as the parameter want says.
 func pruneMessages(t *testing.T, c *dbtest.Cluster, u vocab.Username, want int) {
 	t.Helper()
 	for _, dry := range []bool{true, false} {

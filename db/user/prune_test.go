@@ -30,8 +30,8 @@ type history struct {
 	u vocab.Username
 }
 
-// arrives stores an activity that arrived the time ago before now. The activity is public, unless
-// the parameter more says otherwise.
+// arrives stores an activity as if it had arrived in the past. The parameter ago is the time since
+// then. The activity is public, unless the parameter more says otherwise.
 func (h *history) arrives(ago time.Duration, kind string, actor, uri, object vocab.ID, more map[string]any) {
 	h.t.Helper()
 	raw := map[string]any{"id": uri, "type": kind, "actor": actor, "object": object, "to": vocab.Public}
@@ -111,7 +111,8 @@ func (h *history) aged(table, column string, uri vocab.ID, ago time.Duration) {
 	run(h.t, databaseOf(h.t, h.c, h.u), `UPDATE `+table+` SET created_at = now() - $2::interval WHERE `+column+` = $1`, string(uri), ago.String())
 }
 
-// id returns an id of a row that was stored the time ago before now.
+// id returns an id for a row that was stored in the past. The parameter ago is the time since
+// then.
 func (h *history) id(ago time.Duration) uuid.UUID {
 	id := uuid.Must(uuid.NewV7())
 	past := user.ArrivedBy(time.Now().Add(-ago - time.Hour))

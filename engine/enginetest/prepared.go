@@ -17,7 +17,7 @@ import (
 )
 
 // thrifty has settings with which PostgreSQL uses little memory and disk, because many servers run
-// in parallel. It turns fsync off, because no test lets a power failure happen.
+// in parallel. It turns fsync off, because no server of a test has to survive a power failure.
 const thrifty = "shared_buffers = 64MB\nfsync = off\nmax_wal_size = 256MB\n"
 
 // prepared makes a data directory as the first start of an engine does, but without the instance's

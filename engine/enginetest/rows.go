@@ -74,7 +74,7 @@ func (i *Instance) DB(t testing.TB) *db.Cluster {
 	return r.cluster
 }
 
-// SQL returns one of the instance's databases, such as "lightweb" or "lightweb_alice". It serves
+// SQL returns one of the instance's databases, such as "lightweb" or "lightweb_alice". Use it for
 // queries that package db has no function for.
 func (i *Instance) SQL(t testing.TB, database string) *sql.DB {
 	t.Helper()

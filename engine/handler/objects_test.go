@@ -17,8 +17,7 @@ func wrote(s *peertest.Scene) {
 	s.MustSend("p:/carol", "us:/inbox", createOf(strings.Replace(note, `"content"`, `"published":"2026-01-01T10:00:00Z","content"`, 1), toAll))
 }
 
-// forgotten has the changes that carol's Delete of carol makes in a scene that wrote() has
-// prepared.
+// forgotten has the changes in a scene prepared by wrote() when carol deletes herself.
 var forgotten = []string{
 	"- relationship following p:/carol accepted us:/alice/activities/f",
 	"- object p:/notes/1 Note hi",

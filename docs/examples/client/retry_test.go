@@ -32,7 +32,7 @@ for (const [method, headers, refusals, status, after] of JSON.parse(process.argv
 console.log(JSON.stringify(told))`
 
 // The client repeats a request that is safe to repeat, after the time in Retry-After. It gives up
-// after the third attempt, without a time in Retry-After, and if that time is too long.
+// after the third attempt. It also gives up if Retry-After has no time, or too long a time.
 func TestAServerThatIsBusyIsAskedAgainWhenItSays(t *testing.T) {
 	t.Parallel()
 	node := enginetest.Node(t)
