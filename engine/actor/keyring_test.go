@@ -103,7 +103,7 @@ func TestRacingProcessesAgreeOnTheKeys(t *testing.T) {
 	keys := make([][2]any, 4)
 	for i := range keys {
 		wg.Go(func() {
-			k := NewKeyring(users, data, "https://us.example") // stands for a process of its own
+			k := NewKeyring(users, data, "https://us.example") // each keyring stands for a process
 			if err := k.CreateInstance(); err != nil {
 				t.Error(err)
 				return

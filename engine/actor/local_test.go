@@ -39,7 +39,7 @@ func TestActorDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := "https://us.example/users/alice"
-	for name, want := range map[string]any{ // AC-01, AC-02, AC-03, AC-06
+	for name, want := range map[string]any{ // rows AC-01, AC-02, AC-03 and AC-06 of docs/conformance.md
 		"id": id, "type": "Person", "preferredUsername": "alice", "name": "Alice <3", "url": nil,
 		"summary": "<p>Bees &amp; more</p><p>&lt;script&gt;</p>",
 		"inbox":   id + "/inbox", "outbox": id + "/outbox", "followers": id + "/followers", "following": id + "/following",
@@ -73,7 +73,7 @@ func TestActorDocument(t *testing.T) {
 	for _, k := range []struct {
 		id     string
 		public any
-	}{{id + "#main-key", ours.RSA.Private.Public()}, {id + "#ed25519-key", ours.Ed25519.Private.Public()}} { // AC-04, FE-05
+	}{{id + "#main-key", ours.RSA.Private.Public()}, {id + "#ed25519-key", ours.Ed25519.Private.Public()}} { // rows AC-04 and FE-05 of docs/conformance.md
 		if got, err := ListedKey(a, vocab.ID(k.id)); err != nil || !sameKey(got, k.public) {
 			t.Errorf("key %s: %v, %v", k.id, got, err)
 		}
@@ -138,7 +138,7 @@ func TestInstanceActor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.ID != "https://us.example/actor" || a.Type != "Application" || a.PreferredUsername != "instance" || a.Inbox != "https://us.example/inbox" || a.Outbox != "" || a.Followers != "" { // AC-05
+	if a.ID != "https://us.example/actor" || a.Type != "Application" || a.PreferredUsername != "instance" || a.Inbox != "https://us.example/inbox" || a.Outbox != "" || a.Followers != "" { // row AC-05 of docs/conformance.md
 		t.Errorf("instance actor %+v", a)
 	}
 	ours, err := l.keys.Instance()

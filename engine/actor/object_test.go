@@ -132,7 +132,7 @@ func TestPrivateObjectsAreAskedForByTheUser(t *testing.T) {
 			})
 			_, _, err := n.Object(context.Background(), p.id("/notes/1"), tt.as)
 			checkKind(t, "Object", err, tt.want)
-			if last != tt.signer { // NET-19
+			if last != tt.signer { // NET-19: only a fetch for alice is signed by alice
 				t.Errorf("asked last by %s, want %s", last, tt.signer)
 			}
 		})

@@ -98,7 +98,8 @@ var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
 	return sets
 })
 
-// writeKeys writes the set of keys with a number to a keyring's directory.
+// writeKeys writes a set of keys to a keyring's directory. The parameter set is the number of the
+// set.
 func writeKeys(t testing.TB, dir string, set int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -220,8 +221,8 @@ func activity(d vocab.Doc) http.HandlerFunc {
 	}
 }
 
-// person returns the document of an actor on p. Its #main-key is the RSA key of the set with a
-// number.
+// person returns the document of an actor on p. The actor's #main-key is an RSA key. The parameter
+// set is the number of the set that the key is from.
 func (p *peer) person(t testing.TB, name string, set int) vocab.Doc {
 	t.Helper()
 	r, _ := theirs(t, set)

@@ -231,7 +231,7 @@ func TestFetchesAreSignedByTheInstance(t *testing.T) {
 	if _, err := n.Resolve(context.Background(), p.id("/users/bob")); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(signature, `keyid="https://us.example/actor#main-key"`) { // NET-19
+	if !strings.Contains(signature, `keyid="https://us.example/actor#main-key"`) { // NET-19: the instance actor signs, not a user
 		t.Errorf("signed as %s", signature)
 	}
 }
@@ -288,7 +288,7 @@ func TestLocalActorsAreNeverFetched(t *testing.T) {
 		_, _, err = n.Object(ctx, tt.id, nil)
 		checkKind(t, "Object "+string(tt.id), err, fault.NotFound)
 	}
-	for _, key := range []vocab.ID{"/users/alice#other", "/users/nobody#main-key", "/keys/1", "/"} { // SIG-29
+	for _, key := range []vocab.ID{"/users/alice#other", "/users/nobody#main-key", "/keys/1", "/"} { // SIG-29: no key of this server has these ids
 		if _, err := n.ByKey(ctx, p.id(string(key))); err == nil {
 			t.Errorf("ByKey(%s) found somebody", key)
 		}

@@ -274,7 +274,7 @@ func TestOneGoodSignatureIsEnough(t *testing.T) {
 		}
 		claims = append(claims, c...)
 	}
-	if a, err := n.verifier.Signer(context.Background(), claims, p.id("/users/bob")); err != nil || a.PreferredUsername != "bob" { // MS-07
+	if a, err := n.verifier.Signer(context.Background(), claims, p.id("/users/bob")); err != nil || a.PreferredUsername != "bob" { // row MS-07 of docs/conformance.md
 		t.Errorf("Signer = %v, %v", a, err)
 	}
 }

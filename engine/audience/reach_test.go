@@ -30,8 +30,8 @@ func arrived(t *testing.T, members string) audience.Arrival {
 	return audience.Arrival{Activity: a, Concern: concerns[a.Type], Sender: &vocab.Actor{ID: Carol, Followers: Circle}}
 }
 
-// The actor dave forwards activities of carol's. The actor us is a local user. The id of each note
-// that us owns begins with the id of us.
+// The actor dave forwards activities of carol's. The constant us is the id of a local user. The
+// ids of that user's notes begin with it.
 const (
 	dave = vocab.ID("https://dave.example/users/dave")
 	us   = "https://us.example/users/alice"

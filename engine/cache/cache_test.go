@@ -268,7 +268,7 @@ func TestFarPagesOfAListAreNotMade(t *testing.T) {
 	c := cache.New(cache.Config{Store: open(t, redistest.Start(t).URL()), PageSize: 10, Now: time.Now})
 	for page, want := range map[int]bool{1: true, 19: true, 20: false, 33_553: false} {
 		q := cache.Query{User: u, List: "main", Beside: "cards", After: "e1", Offset: 10 * page, Limit: 5}
-		c.Read(t.Context(), q) // makes the tokens
+		c.Read(t.Context(), q) // the first read makes the cache's tokens
 		if is := c.IsFillable(c.Read(t.Context(), q)); is != want {
 			t.Errorf("page %d can be made: %v, want %v", page, is, want)
 		}

@@ -71,7 +71,8 @@ var fates = []struct {
 
 // These are the numbers of attempts at a Delete. With daily, the first two days have the attempts
 // of the schedule, and each later day until the thirtieth has one. With monthly, each day has one
-// from the first on. A wait may be a tenth longer or shorter, so the number may differ by slack.
+// from the first on. A wait may be a tenth longer or shorter, so the constant slack is the
+// permitted difference.
 const (
 	daily   = 35
 	monthly = 30
@@ -261,8 +262,8 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 	})
 }
 
-// apart fails the test unless the waits between attempts follow the schedule, and are at least
-// atLeast.
+// apart fails the test unless the waits between attempts follow the schedule. No wait may be
+// shorter than the parameter atLeast.
 func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	t.Helper()
 	for n := 1; n < len(at); n++ {
@@ -278,8 +279,8 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	}
 }
 
-// opened returns the state that a host has at a time, if each attempt opens the host's breaker for
-// the parameter wait.
+// opened returns the state of a host at a time. Each attempt opens the host's breaker for the
+// duration in the parameter wait.
 func opened(attempts []time.Time, at time.Time, wait time.Duration) string {
 	for _, a := range attempts {
 		if !a.After(at) && at.Sub(a) < wait {

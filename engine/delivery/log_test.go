@@ -20,8 +20,8 @@ type line struct {
 	Next                               time.Time
 }
 
-// reporter returns a sender whose clock stands at now. It also returns a function that reads the
-// sender's log lines from level Info on.
+// reporter returns a sender whose clock always shows the parameter now. It also returns a function
+// that reads the sender's log lines from level Info on.
 func reporter(t *testing.T, now time.Time) (s *sender, read func() []line) {
 	t.Helper()
 	var log bytes.Buffer

@@ -28,8 +28,8 @@ func (r *rig) groupOf(u vocab.Username, name string) *keyspace.Group {
 	return nil
 }
 
-// wantDelivered waits until the group exists and the number of the last entry delivered to it is
-// number.
+// wantDelivered waits until the group exists and the last entry delivered to it has the event
+// number in the parameter number.
 func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
 	r.t.Helper()
 	redistest.Eventually(r.t, fmt.Sprintf("%s goes on behind %d", name, number), func() bool {

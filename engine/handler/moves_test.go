@@ -136,7 +136,7 @@ func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
 	both(follows, linked)(s)
-	if _, err := s.Actors.Resolve(t.Context(), s.ID("q:/carol")); err != nil { // so that the engine has a copy, too old for the Move
+	if _, err := s.Actors.Resolve(t.Context(), s.ID("q:/carol")); err != nil { // so that the engine has an earlier copy of the target
 		t.Fatal(err)
 	}
 	s.Answer("q:/carol", http.StatusServiceUnavailable)

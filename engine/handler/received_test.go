@@ -23,7 +23,7 @@ type row struct {
 }
 
 // check sends a row's activity several times: first by other actors, then by carol, then by carol
-// again. Only carol's first may have an effect.
+// again. Only the first one by carol may have an effect.
 func check(t *testing.T, s *peertest.Scene, r row) {
 	s.Actor("p:/carol")
 	if r.given != nil {

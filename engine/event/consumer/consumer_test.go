@@ -120,7 +120,7 @@ func (r *rig) observe(o consumer.Outcome) {
 	r.outcomes[o]++
 }
 
-// wantOutcomes waits until each outcome has occurred as often as want has it.
+// wantOutcomes waits until each outcome has occurred as often as the parameter want says.
 func (r *rig) wantOutcomes(want map[consumer.Outcome]int) {
 	r.Helper()
 	redistest.Eventually(r, fmt.Sprint("the outcomes are ", want), func() bool {
