@@ -117,7 +117,8 @@ elapsed_ms: 90
 	}
 }
 
-// A backup fails if its output is cut off, even if the reader closed the pipe on purpose.
+// A backup whose output is cut off fails. This holds even if the reader of the output closed the
+// pipe.
 func TestABackupIntoAClosedPipeFails(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -70,7 +70,7 @@ func TestASocketFolderOfSomebodyElseIsRefused(t *testing.T) {
 	if err := os.Symlink(base, socket); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(socket) }) // not RemoveAll: this test made a link
+	t.Cleanup(func() { _ = os.Remove(socket) }) // removes the link that this test made
 	_, err := Open(t.Context(), Config{Dir: dir})
 	if fault.KindOf(err) != fault.Config || !strings.Contains(fault.Hint(err), socket) {
 		t.Errorf("Open = %v, hint %q; want a Config fault with a hint at %s", err, fault.Hint(err), socket)

@@ -100,7 +100,7 @@ func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		died bool // the server was killed
+		died bool // whether the server died
 	}{{"after it was stopped", false}, {"after it died", true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -149,7 +149,7 @@ func TestAConnectionIsHandedToWhoCameFirstAndNotToItsOwnUser(t *testing.T) {
 			c.Release(l)
 		})
 		synctest.Wait()
-		for range 3 { // so that a call always wants the free connection
+		for range 3 { // so that one of the calls always wants the free connection
 			all.Go(func() {
 				for ctx.Err() == nil {
 					l := mustAcquire(t, c, "busy")

@@ -38,7 +38,7 @@ func (i *Instance) attach(t testing.TB) *rows {
 	return i.rows
 }
 
-// detach closes the databases that attach opened. The next use of rows opens them again.
+// detach ends the access to PostgreSQL that attach began. The next use of rows begins it again.
 func (i *Instance) detach(t testing.TB) {
 	t.Helper()
 	r := i.rows

@@ -337,7 +337,7 @@ func TestStreamsAreContinued(t *testing.T) {
 			r.sql(alice, `UPDATE event_outbox SET ms = 1000`)
 			r.commit(alice, user.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Unix(2, 0)})
 			redistest.Eventually(r.t, "the event is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "x.sent") })
-			r.redis.Do("FLUSHALL") // the next events get ids as the database has them
+			r.redis.Do("FLUSHALL") // the stream then gets the ids that the database has
 		}},
 		{"after the database's server was set back", func(r *rig, alice vocab.Username) {
 			r.setBack(alice)

@@ -18,7 +18,7 @@ func TestGroupsOfForgottenStreamsAreForgotten(t *testing.T) {
 		g.marks[groupKey{u, "llm"}], g.unread[u], g.hung[u] = &groupMark{}, true, time.Now()
 	}
 	e.forgetStream(alice)
-	e.readAgain(rest{user: alice}) // the stream was at rest before the end of its user
+	e.readAgain(rest{user: alice}) // this entry comes late: the stream was at rest before it was forgotten
 	for range othersEvery {
 		g.chooseStreams(nil)
 	}
