@@ -77,7 +77,7 @@ func (s *chatStory) chatBegins(*testing.T) {
 	alice.await("the form", `!document.querySelector("#beginner").hidden`)
 	alice.page.TypeInto(alice.t, "#beginner input", bob.handle)
 	alice.page.Press(alice.t, "Enter")
-	alice.await("a refusal in the words of the server", `document.querySelector("#problem").textContent.includes("key packages are for actors that the user follows")`)
+	alice.await("a refusal in the words of the server", `document.querySelector("#problem").textContent.includes("the other server refused it: the key packages are for actors that the user follows")`)
 	alice.await("no chat", `!document.querySelector("#list").children.length`)
 	followInClient(alice, bob)
 	alice.goTo("chats")

@@ -138,7 +138,7 @@ func refusalOf(r *transport.Reply) error {
 	if !codeForm.MatchString(code) {
 		code = "host_refused"
 	}
-	refusal := fault.New(kind, "the host of the conversation refused it: "+vocab.OneLine(p.Detail[:min(len(p.Detail), 200)])).WithCode(code)
+	refusal := fault.New(kind, "the other server refused it: "+vocab.OneLine(p.Detail[:min(len(p.Detail), 200)])).WithCode(code)
 	if kind == fault.RateLimited {
 		refusal = refusal.After(max(r.RetryAfter, time.Second))
 	}
