@@ -292,6 +292,9 @@ func (s *chatStory) memberIsRemoved(t *testing.T) {
 	for _, c := range []tab{s.bob, s.others[2]} {
 		c.await("that the user is out", `document.querySelector("#lock").textContent.includes("not a member") && document.querySelector("#writer").hidden`)
 	}
+	s.others[2].goTo("chats")
+	s.others[2].awaitIn(s.alice.handle, ".state", "You are not a member any more.")
+	s.others[2].clickIn(s.alice.handle, ".chat")
 	s.alice.awaitKeys(2)
 	s.alice.sayInChat("Without Bob.")
 	s.others[1].awaitSaid("Without Bob.")

@@ -96,7 +96,8 @@ function fillChat(li, { id, unread, devices, group, createdAt }) {
   put(li, ".state", stateOf({ group, devices }))
 }
 
-const stateOf = ({ group, devices }) => (group ? `Encrypted. ${actorsOf(devices).length} members.` : "Encrypted. This browser has no keys of it.")
+const stateOf = ({ group, devices }) =>
+  (!group ? "Encrypted. This browser has no keys of it." : losses[group.lost] ?? `Encrypted. ${actorsOf(devices).length} members.`)
 
 export async function loadChat(shown, isShown) {
   if (isMissing) return showLack()
