@@ -34,6 +34,7 @@ func TestTwoPeopleChatEncryptedInTheExampleClient(t *testing.T) {
 		{"both add a browser of their own at once", s.bothAddBrowsers},
 		{"another program takes part", s.anotherProgram},
 		{"a member is removed, and let in again", s.memberIsRemoved},
+		{"the conversation is reset", s.conversationIsReset},
 		{"key packages are replaced", s.packagesAreReplaced},
 	} {
 		if !t.Run(scene.name, func(t *testing.T) { s.in(t); scene.play(t) }) {

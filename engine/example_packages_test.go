@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"testing"
@@ -40,6 +41,33 @@ func (s *chatStory) packagesAreReplaced(t *testing.T) {
 		t.Error("a key package that was replaced is kept for more than 30 days")
 	}
 	bob.setClock(0)
+}
+
+// conversationIsReset lets alice's program ask for a reset, as an admin does. Her browser begins
+// the next group. It lets all devices in but that of the other program, which shows a key package
+// that it has used before. All see the messages of both groups.
+func (s *chatStory) conversationIsReset(t *testing.T) {
+	var chat string
+	s.alice.page.Run(t, `new URLSearchParams(location.hash.split("?")[1]).get("uri")`, &chat)
+	if got := s.alice.user().Ask(t, http.MethodPost, "/api/conversations/"+chat+"/reset", map[string]any{}); got.Status != http.StatusAccepted {
+		t.Fatalf("the reset is answered %d %s", got.Status, got.Body)
+	}
+	for _, c := range []tab{s.alice, s.bob} {
+		c.await("that a new group may begin", `document.querySelector("#writer").hidden && !document.querySelector("#resetter").hidden`)
+	}
+	s.alice.page.Click(t, "#resetter button")
+	for _, c := range []tab{s.alice, s.bob} {
+		c.await("the next group", `!document.querySelector("#writer").hidden && document.querySelector("#resetter").hidden`)
+		c.awaitKeys(4)
+	}
+	s.bob.sayInChat("In a new group.")
+	for _, c := range []tab{s.alice, s.bob, s.others[1], s.others[2]} {
+		c.awaitSaid("Welcome back.", "In a new group.")
+	}
+	s.alice.sayInChat("To all of it.")
+	for _, c := range []tab{s.bob, s.others[1], s.others[2]} {
+		c.awaitSaid("Welcome back.", "In a new group.", "To all of it.")
+	}
 }
 
 // inviteBob lets a program of alice's begin a group with the device that a key package is of, and

@@ -106,7 +106,7 @@ export async function loadChat(shown, isShown) {
   const said = c.group ? await own.messagesOf(c.group.id, Math.max(0, c.group.read - shownMessages)) : []
   await findPeople([...actorsOf(c.devices), ...said.flatMap(({ sender, added = [], removed = [], changed = [] }) => [sender, ...added, ...removed, ...changed])].filter(Boolean))
   if (!isShown()) return
-  showAbout(c, c.group ? losses[c.group.lost] ?? closures[c.status] : "This browser has no keys of this chat: another one of yours, or none, was let in.")
+  showAbout(c, closures[c.status] ?? (c.group ? losses[c.group.lost] : "This browser has no keys of this chat: another one of yours, or none, was let in."))
   const waiting = c.group?.sent ?? [], had = shown.items.size
   const isAtEnd = !had || innerHeight + scrollY > document.documentElement.scrollHeight - 100
   const added = arrange(shown, [...said.map((entry) => [entry.seq, () => drawEntry(entry)]), ...waiting.map((entry) => [entry.message, () => drawEntry({ ...entry, sender: me })])])
@@ -124,11 +124,11 @@ const losses = {
 
 const closures = {
   closed: "This chat is closed: nothing is sent any more.",
-  reset_pending: "This chat waits for a new group: nothing is sent until then.",
+  reset_pending: "This chat waits until one of its members begins a new group: nothing is sent until then.",
   frozen: "The server of this chat told its members different things: nothing is sent any more.",
 }
 
-function showAbout({ id, devices, members, group }, trouble) {
+function showAbout({ id, devices, members, group, status }, trouble) {
   const actors = actorsOf(devices)
   $("chat").hidden = false
   $("lock").textContent = trouble || "Encrypted from end to end: the keys are in the browsers of its members alone."
@@ -136,6 +136,7 @@ function showAbout({ id, devices, members, group }, trouble) {
   $("chat").querySelector("summary").textContent = actors.length === 1 ? "1 member" : `${actors.length} members`
   $("adder").hidden = $("writer").hidden = Boolean(trouble)
   const isAdmin = members.some(({ actor, role }) => actor === me && role === "admin")
+  $("resetter").hidden = status !== "reset_pending" && !(isAdmin && group?.lost)
   const mayRemove = (actor) => !trouble && actor !== me && (isAdmin || members.some((m) => m.actor === actor && m.leaving))
   // Drawn anew only when it has changed: a button keeps its focus.
   const now = JSON.stringify([id, devices, isAdmin, trouble, members])

@@ -311,6 +311,20 @@ $("members").addEventListener("click", ({ target }) => {
   })
 })
 
+$("resetter").firstElementChild.addEventListener("click", ({ target }) => {
+  const { uri } = view
+  if (target.ariaBusy) return
+  target.ariaBusy = "true"
+  attempt(async () => {
+    try {
+      await chats.device().reset(uri)
+    } finally {
+      target.ariaBusy = null
+      await refresh()
+    }
+  })
+})
+
 $("writer").addEventListener("submit", (event) => submit(event, async ({ text }) => {
   const { uri } = view
   await chats.device().say(uri, text)

@@ -2,7 +2,7 @@
 // changes them holds a lock that the tabs of one user share, and reads them anew: so no tab forks
 // the state that another one has moved on.
 
-import { read, request } from "./api.js"
+import { isRefused, read, request } from "./api.js"
 import { Group, newGroup } from "./group.js"
 import * as mls from "./mls.js"
 import { openStore } from "./store.js"
@@ -89,17 +89,51 @@ class Device {
   begin(actor) {
     return this.#alone(async () => {
       const packages = [...await this.#claim(actor), ...await this.#claimOwn()]
-      const id = `urn:uuid:${crypto.randomUUID()}`
-      const { state, groupInfo } = await mls.beginGroup(id, await mls.makePackage(this.#actor, this.#self.key, 1))
-      const kept = newGroup(id, state)
+      const { kept, groupInfo } = await this.#makeGroup(`urn:uuid:${crypto.randomUUID()}`)
       await this.#store.write({ groups: [kept] })
       const made = await request("POST", "/api/conversations", { groupInfo })
-      await this.#in(made.id, kept).change(addTo(packages))
+      kept.conversation = made.id
+      await addAll(this.#in(made.id, kept), packages)
       return made.id
     })
   }
 
-  add(id, actor) { return this.#inTurn(id, async (group) => group.change(addTo(await this.#claim(actor)))) }
+  /** Begins the next group of a conversation, when it is reset, and lets all members in anew. */
+  reset(id) {
+    return this.#alone(async () => {
+      const path = `/api/conversations/${encodeURIComponent(id)}/reset`
+      const { members, status, resetGroupId } = await this.find(id)
+      const next = status === "reset_pending" ? resetGroupId : (await request("POST", path, {})).groupId
+      const { kept, groupInfo } = await this.#makeGroup(next)
+      await this.#store.write({ groups: [kept] })
+      try {
+        await request("POST", path, { groupInfo })
+      } catch (failure) { // another member was first: its Welcome will come
+        if (isRefused(failure)) await this.#store.write({}, { groups: [kept.id] })
+        throw failure
+      }
+      await this.#keepNext(kept, id)
+      const claims = await Promise.allSettled(members.map(({ actor }) => (actor === this.#actor ? this.#claimOwn() : this.#claim(actor))))
+      await addAll(this.#in(id, kept), claims.flatMap(({ value }) => value ?? []))
+    })
+  }
+
+  async #makeGroup(id) {
+    const { state, groupInfo } = await mls.beginGroup(id, await mls.makePackage(this.#actor, this.#self.key, 1))
+    return { kept: newGroup(id, state), groupInfo }
+  }
+
+  /** Keeps the group that a conversation goes on in, with what was said and still waits in the one before. */
+  async #keepNext(kept, conversation, used = []) {
+    const before = (await this.#store.list("groups")).filter((group) => group.conversation === conversation && group.id !== kept.id)
+    const said = (await Promise.all(before.map(({ id }) => this.#store.messagesOf(id, 0)))).flat()
+    Object.assign(kept, { conversation, read: Math.max(kept.read, ...before.map(({ read }) => read)) })
+    kept.sent = before.flatMap(({ sent }) => sent).filter(({ seq }) => !seq).map(({ text, at }) => ({ text, at }))
+    await this.#store.write({ groups: [kept], messages: said.map((entry) => ({ ...entry, group: kept.id })) },
+      { groups: before.map(({ id }) => id), messages: said.map(({ group, seq }) => [group, seq]), packages: used })
+  }
+
+  add(id, actor) { return this.#inTurn(id, async (group) => addAll(group, await this.#claim(actor))) }
 
   remove(id, actor) {
     return this.#inTurn(id, (group) => group.change((members) => ({ remove: members.filter((m) => m.actor === actor).map(({ leaf }) => leaf) })))
@@ -174,8 +208,7 @@ class Device {
     if (!pack) return false
     const { id, state } = await mls.join(welcome, pack)
     if (id !== groupId) return false
-    const group = { ...newGroup(id, state), read: had?.read ?? 0 }
-    await this.#store.write({ groups: [group] }, { packages: pack.lastResort ? [] : [pack.ref] })
+    await this.#keepNext({ ...newGroup(id, state), read: had?.read ?? 0 }, conversationId, pack.lastResort ? [] : [pack.ref])
     return true
   }
 
@@ -189,6 +222,18 @@ class Device {
 }
 
 const isFresh = (notAfter) => Date.parse(notAfter) > Date.now() + day * (lifetime.lastResort - replaceAfter)
+
+/** Adds devices by one commit, or each by its own when the server refuses the package of one. */
+async function addAll(group, packages) {
+  try {
+    await group.change(addTo(packages))
+  } catch (failure) {
+    if (!isRefused(failure)) throw failure
+    let added = 0
+    for (const one of packages) await group.change(addTo([one])).then(() => added++, (again) => { if (!isRefused(again)) throw again })
+    if (!added) throw failure
+  }
+}
 
 /** Chooses the packages of devices that are not in a group yet. */
 const addTo = (packages) => (members) => ({ add: packages.filter(({ key }) => !members.some((m) => m.key === key)).map(({ content }) => content) })

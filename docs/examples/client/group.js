@@ -7,7 +7,7 @@ import * as mls from "./mls.js"
 
 /** The record of a group that the device has just begun or joined. */
 export const newGroup = (id, state) => ({
-  id, state, joined: mls.epochOf(state), read: 0, // the number up to which it has read the log
+  id, state, conversation: "", joined: mls.epochOf(state), read: 0, // the number up to which it has read the log
   sent: [], // messages of its own that are not in the log yet
   pending: null, // the commit of its own that was not answered yet, with the state after it
   lost: "", // why it cannot go on
@@ -88,6 +88,10 @@ export class Group {
   /** Sends the messages that wait, in order. */
   async #deliver() {
     for (const message of this.#kept.sent.filter(({ seq }) => !seq)) {
+      if (!message.message) { // it waited in the group before a reset
+        await this.#seal(message, message)
+        await this.#keep()
+      }
       try {
         message.seq = (await request("POST", `${this.#path}/messages`, { message: message.message })).seq
       } catch (failure) {
