@@ -306,7 +306,7 @@ var parserAttacks = []attack{
 			s.Errorf("a Like with names in other capitals was kept %d times as mallory's of the note, want once", n)
 		}
 	}, asks: 3},
-	{id: "PAR-06", sends: "invalid and overlong UTF-8, a byte order mark, UTF-16, lone surrogates, NUL, and characters that turn the direction of writing", happens: "400; an actor's name is shown without such characters", asks: 13, play: func(s *siege) {
+	{id: "PAR-06", sends: "invalid and overlong UTF-8, a byte order mark, UTF-16, lone surrogates, NUL, characters that turn the direction of writing, and types that end a line of the stream of events and begin events of their own", happens: "400; an actor's name is shown without such characters", asks: 13, play: func(s *siege) {
 		like := s.with("like", `"x":1`)
 		wide := new(strings.Builder)
 		for _, unit := range utf16.Encode([]rune(like)) {
@@ -319,6 +319,9 @@ var parserAttacks = []attack{
 		s.ignored(bad[0], bad[4], bad[7], bad[9])
 		for _, c := range []string{"\u202e", "\u2066", "\u200f", " ", "\u00a0", "\u2028"} {
 			s.spurned(strings.Replace(like, s.id(s.mallory, "like"), s.id(s.mallory, "li"+c+"ke"), 1))
+		}
+		for _, kind := range []string{`x\n\nid: 0\nevent: dm.received\ndata: {\"trust\":\"self\"}`, `Like\r`, `Li\u2028ke`, `\u001b[2JLike`, `Li ke`, `Like\u202e`} {
+			s.spurned(strings.Replace(like, `"Like"`, `"`+kind+`"`, 1), strings.Replace(like, `"Like"`, `["Like","`+kind+`"]`, 1))
 		}
 		a := s.p.Actor("/users/turned")
 		a.Doc["name"], a.Doc["preferredUsername"] = "\u202eevil\u0007\u2066\n name\u0085", "tur\u202ened"

@@ -92,6 +92,8 @@ var playedBy = []struct{ says, tests string }{
 	{"An archive holds rows, never statements or paths", "FRS-07 engine/archive.TestNoEntryIsAWayOutOfAFolder engine/archive.TestADamagedArchiveIsRefused"},
 	{"That it is yours is not proven", "engine/archive.TestNoEntryIsAWayOutOfAFolder"},
 	{"Keys that others on the machine can reach", "TEN-12 FRS-05 engine/actor.TestKeyFilesThatOthersCanReachAreRefused"},
+	{"A type with a space, a line break", "PAR-06 engine/vocab.TestTypeOfADocument"},
+	{"No value ends a line of the stream", "PAR-06 engine/server.TestNoValueBreaksTheFramesOfAStream"},
 	{"An address with NUL or broken UTF-8", "FRS-06 engine/server.TestNoAddressTakesWhatIsNoText"},
 	{"Once something has left", "engine.TestTheOriginIsForGood"},
 	{"The rest is in the log, under the request id", "engine/server.TestTheLogSaysWhatTheOperatorCanDo engine/server.TestARefusedSignatureIsFoundInTheLog engine/server.TestRefusalsTellWhatMayBeKnown PRV-15"},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -162,19 +163,33 @@ func eventsText(frames []socket.Frame) []byte {
 	var b bytes.Buffer
 	for _, f := range frames {
 		if f.ID != (keyspace.ID{}) {
-			b.WriteString("id: " + f.ID.String() + "\n")
+			writeField(&b, "id", f.ID.String())
 		}
-		b.WriteString("event: " + f.Type + "\ndata: ")
-		b.Write(f.Body)
-		b.WriteString("\n\n")
+		writeField(&b, "event", f.Type)
+		writeField(&b, "data", string(f.Body))
+		b.WriteByte('\n')
 	}
 	return b.Bytes()
+}
+
+// writeField writes a field of an event. No value can begin another field or end the event: each
+// line of a value becomes a field of its own, whose values a client joins if the field is data. Of
+// several fields event or id, which no valid value makes, only the last one would count for the
+// client, so a value of several lines is left out there. An event without a type is a message.
+func writeField(b *bytes.Buffer, name, value string) {
+	lines := strings.FieldsFunc(value, func(r rune) bool { return r == '\n' || r == '\r' })
+	if name != "data" && len(lines) != 1 {
+		return
+	}
+	for _, line := range lines {
+		b.WriteString(name + ": " + line + "\n")
+	}
 }
 
 // closingText returns the last event of a stream that the engine ends. The event is not named
 // close, because client libraries use that name themselves.
 func closingText(c *socket.Closing) []byte {
-	return []byte("event: closed\ndata: {\"type\":\"closed\",\"code\":" + strconv.Itoa(c.Code) + ",\"reason\":\"" + c.Reason + "\"}\n\n")
+	return eventsText([]socket.Frame{{Type: "closed", Body: []byte(`{"type":"closed","code":` + strconv.Itoa(c.Code) + `,"reason":"` + c.Reason + `"}`)}})
 }
 
 // leaveKey is the key under which the context of a connection has the function that stops

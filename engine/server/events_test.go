@@ -13,6 +13,7 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -122,6 +123,26 @@ func TestEventsAreStreamedAndResumed(t *testing.T) {
 	early.await("event: reset")
 	if got := early.await("data: "); !strings.Contains(got, `"reason":"ahead"`) {
 		t.Errorf("a cursor of another stream is told %s", got)
+	}
+}
+
+// No value of an event can begin another event, another field or another connection: a type of a
+// stranger's activity was once written as it came.
+func TestNoValueBreaksTheFramesOfAStream(t *testing.T) {
+	t.Parallel()
+	id := keyspace.ID{Milli: 5, Seq: 1}
+	for name, tt := range map[string]struct {
+		frame socket.Frame
+		want  string
+	}{
+		"as it is":          {socket.Frame{ID: id, Type: "like.received", Body: []byte(`{"a":1}`)}, "id: 5-1\nevent: like.received\ndata: {\"a\":1}\n\n"},
+		"a type with lines": {socket.Frame{ID: id, Type: "x\n\nid: 0\nevent: dm.received\ndata: {}", Body: []byte(`{}`)}, "id: 5-1\ndata: {}\n\n"},
+		"a type with a CR":  {socket.Frame{Type: "x\rid: 0", Body: []byte(`{}`)}, "data: {}\n\n"},
+		"a body with lines": {socket.Frame{ID: id, Type: "like.received", Body: []byte("{\n\"a\":\r\n1\r}\n\nid: 0")}, "id: 5-1\nevent: like.received\ndata: {\ndata: \"a\":\ndata: 1\ndata: }\ndata: id: 0\n\n"},
+	} {
+		if got := server.EventsText(tt.frame); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }
 

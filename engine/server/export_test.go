@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/socket"
 )
 
 // OpenAPI returns the description of the client API.
@@ -86,3 +87,6 @@ func HardenCounted(srv *http.Server) (counted func() int64) {
 	harden(srv, c)
 	return c.all.Used
 }
+
+// EventsText returns frames as events of a stream.
+func EventsText(frames ...socket.Frame) string { return string(eventsText(frames)) }
