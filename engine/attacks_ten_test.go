@@ -240,16 +240,30 @@ var tenancyAttacks = []attack{
 		a.Show()
 		s.answered(s.forge(peertest.Forgery{Key: a.Keys.RSA, Body: string(s.like(a, "like").JSON())}), 401)
 	}},
-	{id: "TEN-16", sends: "an LLM engine's token for what its user alone may do", happens: "403: blocks, follows and profile are not for scope `llm`; notes and reactions are, within a rate", changes: true, play: func(s *siege) {
-		made := s.home.Run(s, "user", "token", "create", "alice", "--scope", "llm", "--json")
-		var token struct{ Token string }
-		made.Decode(s, &token)
-		engine := *s.alice
-		engine.Token = token.Token
-		s.answered(engine.Try(s, "Block", map[string]any{"actorUri": string(s.mallory.ID)}), 403)
-		s.answered(engine.Try(s, "Follow", map[string]any{"actorUri": string(s.mallory.ID)}), 403)
-		s.answered(engine.Try(s, "CreateNote", map[string]any{"content": "psst", "visibility": "direct", "to": []any{string(s.mallory.ID)}}), 403, 422)
-	}},
+	{id: "TEN-16", sends: "an LLM engine's token for what its user alone may do, and activities of types with the names of other events: DM, ChatMessage, CREATE",
+		happens: "403: blocks, follows and profile are not for scope `llm`; notes and reactions are, within a rate. Such an activity is told as `activity.received`", changes: true, play: func(s *siege) {
+			made := s.home.Run(s, "user", "token", "create", "alice", "--scope", "llm", "--json")
+			var token struct{ Token string }
+			made.Decode(s, &token)
+			engine := *s.alice
+			engine.Token = token.Token
+			s.answered(engine.Try(s, "Block", map[string]any{"actorUri": string(s.mallory.ID)}), 403)
+			s.answered(engine.Try(s, "Follow", map[string]any{"actorUri": string(s.mallory.ID)}), 403)
+			s.answered(engine.Try(s, "CreateNote", map[string]any{"content": "psst", "visibility": "direct", "to": []any{string(s.mallory.ID)}}), 403, 422)
+			for _, kind := range []string{"DM", "ChatMessage", "CREATE", "FriendRequest", "MLS.Commit", "Unheard"} {
+				s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, kind), "type": kind, "actor": string(s.mallory.ID), "to": s.alice.ID, "object": s.note}))
+				want := "activity.received"
+				if kind == "Unheard" {
+					want = "unheard.received"
+				}
+				enginetest.Eventually(s, kind+" is told", func() bool {
+					return s.count("lightweb_alice", `SELECT count(*) FROM event_outbox WHERE payload ->> 'activityUri' = $1`, s.id(s.mallory, kind)) > 0
+				})
+				if n := s.count("lightweb_alice", `SELECT count(*) FROM event_outbox WHERE payload ->> 'activityUri' = $1 AND type = $2 AND payload ->> 'activityType' = $3`, s.id(s.mallory, kind), want, kind); n != 1 {
+					s.Errorf("an activity of the type %s is told %d times as %s, want once", kind, n, want)
+				}
+			}
+		}},
 	{id: "TEN-17", sends: "one event twice, after a crash between effect and acknowledgement", happens: "the same `eventId`, by which a consumer drops it", changes: true, play: repeatEvent},
 }
 

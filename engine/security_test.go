@@ -94,6 +94,7 @@ var playedBy = []struct{ says, tests string }{
 	{"Keys that others on the machine can reach", "TEN-12 FRS-05 engine/actor.TestKeyFilesThatOthersCanReachAreRefused"},
 	{"A type with a space, a line break", "PAR-06 engine/vocab.TestTypeOfADocument"},
 	{"No value ends a line of the stream", "PAR-06 engine/server.TestNoValueBreaksTheFramesOfAStream"},
+	{"An activity of a type that the engine", "TEN-16 engine/handler.TestUnknownTypesTakeNoNamesOfEvents"},
 	{"An address with NUL or broken UTF-8", "FRS-06 engine/server.TestNoAddressTakesWhatIsNoText"},
 	{"Once something has left", "engine.TestTheOriginIsForGood"},
 	{"The rest is in the log, under the request id", "engine/server.TestTheLogSaysWhatTheOperatorCanDo engine/server.TestARefusedSignatureIsFoundInTheLog engine/server.TestRefusalsTellWhatMayBeKnown PRV-15"},

@@ -30,6 +30,9 @@ const (
 	eventRead      = "conversation.read"
 )
 
+// ReceivedEvents returns the types of events that end like the type of a received activity's event.
+func ReceivedEvents() []string { return []string{eventCommit, eventMessage, eventChat} }
+
 // newEvent returns an event that tells the host of a conversation about an act of the actor.
 func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
 	trust := "contact"

@@ -1,12 +1,14 @@
 package handler
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -97,7 +99,7 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	case x.Activity.Type == vocab.Create && x.IsSealed():
 		return []string{"chatmessage.received"}
 	}
-	types := []string{EventType(x.Activity.Type, "received")}
+	types := []string{r.eventOf(x.Activity.Type)}
 	for _, a := range r.Lookup(x.Activity).Aliases {
 		if !x.Muted && a.Is(x) {
 			types = append(types, a.Event)
@@ -110,4 +112,31 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 		types = append(types, "relationship.changed")
 	}
 	return types
+}
+
+// unknownEvent is the type of the event of an activity whose own event would have the name of
+// another one.
+const unknownEvent = "activity.received"
+
+// ownEvents are the events of received activities that have neither the name of the activity's
+// type nor stand among the aliases of a handler.
+var ownEvents = append([]string{"quote.received", "request.received"}, conversation.ReceivedEvents()...)
+
+// eventOf names the event that tells of a received activity. An activity without a handler does
+// not take the name of an event that a handler, an alias or the engine gives, such as dm.received
+// for the type DM, or create.received for CREATE: clients act on that event, and settings such as
+// messaging.strangers decide about it.
+func (r *Registry) eventOf(activityType string) string {
+	event := EventType(activityType, "received")
+	isTaken := slices.Contains(ownEvents, event)
+	for k, h := range r.handlers {
+		if k.Type == activityType {
+			return event
+		}
+		isTaken = isTaken || EventType(k.Type, "received") == event || slices.ContainsFunc(h.Aliases, func(a Alias) bool { return a.Event == event })
+	}
+	if isTaken {
+		return unknownEvent
+	}
+	return event
 }

@@ -1,7 +1,10 @@
 package handler_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/handler"
@@ -53,5 +56,42 @@ func TestEventTypes(t *testing.T) {
 				t.Errorf("EventTypes() = %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// namedEvent matches the types of events of received activities in the first cell of a row of
+// docs/events.md.
+var namedEvent = regexp.MustCompile("`([a-z.]+)\\.received`")
+
+// An activity of an unknown type does not take the name of another event, whatever the case of its
+// letters. Each event that docs/events.md names is tried.
+func TestUnknownTypesTakeNoNamesOfEvents(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"CREATE": "activity.received", "create": "activity.received", "li\u212ae": "activity.received", "MLS.Commit": "activity.received", "FriendRequest": "activity.received",
+		"Create": "create.received", "View": "view.received", "lemmy:Foo": "lemmy:foo.received", "https://x.example/ns#DM": "https://x.example/ns#dm.received", "Activity": "activity.received"}
+	for line := range strings.Lines(string(page)) {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if strings.HasPrefix(line, "| `") {
+			for _, m := range namedEvent.FindAllStringSubmatch(cell, -1) {
+				want[m[1]], want[strings.ToUpper(m[1])] = "activity.received", "activity.received"
+			}
+		}
+	}
+	if len(want) < 10+2*8 {
+		t.Errorf("the page names too few events: %v", want)
+	}
+	for kind, event := range want {
+		a, err := vocab.ParseActivity([]byte(`{"id":"https://them.example/1","actor":"https://them.example/users/carol","type":"` + kind + `","object":"https://them.example/2"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := handler.New(nil, nil).EventTypes(&handler.Received{Me: "https://us.example/users/alice", Activity: a, Actor: &vocab.Actor{ID: a.Actor}}, handler.Effects{})
+		if !slices.Equal(got, []string{event}) {
+			t.Errorf("the events of the type %s are %q, want %q", kind, got, event)
+		}
 	}
 }
