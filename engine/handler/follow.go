@@ -11,7 +11,8 @@ import (
 )
 
 // newFollow returns the handler of Follow: an actor wants to receive the user's posts
-// (ActivityPub §7.5). If a follower sends a Follow again, it gets an Accept again.
+// (ActivityPub §7.5). If a follower sends a Follow again, it gets an Accept again. For a Follow
+// under the same id it gets one at most once an hour (see isFollowAgain).
 func newFollow(local *actor.Local, profiles Profiles) Handler {
 	return Handler{
 		Concern:    audience.Concern{Owner: true},
@@ -20,6 +21,7 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 		ChangesWho: true,
 		Relates:    true,
 		Check:      checkObject,
+		Again:      isFollowAgain,
 		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
 			return endFollow(ctx, tx, r, user.Follower, func(rel *user.Relationship) bool {
 				return rel.Activity.Same(d.id) || !d.stored && (d.about.Same(r.Me) || d.about == "" && r.Named)
@@ -49,7 +51,7 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 			if err := tx.Relationships.Set(ctx, rel, r.Now); err != nil {
 				return Effects{}, err
 			}
-			e := Effects{Changed: before == nil || before.Status != rel.Status}
+			e := Effects{Changed: before == nil || before.Status != rel.Status, Silent: known && before.Activity.Same(r.Activity.ID)}
 			if rel.Status == user.Pending {
 				return e, nil
 			}

@@ -37,6 +37,9 @@ type Handler struct {
 	Sent func(ctx context.Context, tx *user.Tx, s *Sent) error
 	// SentUndone takes back an activity that the user sent.
 	SentUndone func(ctx context.Context, tx *user.Tx, s *Sent) error
+	// Again reports whether a received activity takes effect once more although its id is in
+	// use (see Registry.ComesAgain). If Again is nil, it never does.
+	Again func(ctx context.Context, tx *user.Tx, r *Received) (bool, error)
 	// Subject names the thing that a received activity is about. If Subject is nil, that thing
 	// is the activity's object.
 	Subject func(a *vocab.Activity) vocab.ID
@@ -123,6 +126,7 @@ type Received struct {
 	Request    bool                       // it is a stranger's private message, which waits among the requests
 	Blocked    bool                       // the user blocks the sender; only set if the handler stores the activity itself (Apart)
 	Now        time.Time                  // when it arrived
+	Signed     time.Time                  // when the request that brought it was signed; zero if it comes from the journal or from a local user
 	Remembers  bool                       // there is room to store ids of the sender
 	Applied    time.Time                  // when it takes effect, and when the deliveries that it causes are due; maybe long after Now
 

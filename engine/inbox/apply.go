@@ -81,15 +81,22 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 // applyClaimed takes one activity through the steps if its id was claimed, and the activity was
 // not undone before it arrived (see takenAway). An Update by which an actor changes itself is
 // never a duplicate. Takahē and Mobilizon send all such Updates under one id, and the database
-// stores only the document that was fetched when the Update came. applyClaimed removes from
+// stores only the document that was fetched when the Update came. A Follow may take effect again
+// under its id (see handler.Registry.ComesAgain); it is stored and charged like a new one, and its
+// id stays claimed if it is ignored. applyClaimed removes from
 // claimed the ids of applied activities, except of those that leave no row. Apply releases the ids
 // that remain.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.again = !claimed[x.ownID()]
+	if !claimed[p.version(x)] && !handler.UpdatesItself(x.Activity) {
+		again, err := p.Handlers.ComesAgain(ctx, x.tx, &x.Received)
+		if err != nil || !again {
+			x.outcome = outcomeDuplicate
+			return err
+		}
+		x.again = false
+	}
 	switch {
-	case !claimed[p.version(x)] && !handler.UpdatesItself(x.Activity):
-		x.outcome = outcomeDuplicate
-		return nil
 	case p.Handlers.Answers(x.Activity) && !claimed[x.undoneID()]:
 		p.stopAnswer(x, claimed)
 		return nil

@@ -257,12 +257,16 @@ func TestAnAddWithoutAnIDTakesEffectEachTimeItIsSent(t *testing.T) {
 // An id is remembered for good. The same activity, signed again days later, has no effect.
 func TestAnActivityThatComesAgainDaysLaterHasNoEffect(t *testing.T) {
 	s := newScene(t)
-	undo := `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":"p:/follows/1"}`
-	for _, body := range []string{follow, undo} {
+	const (
+		like = `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`
+		undo = `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":"p:/likes/1"}`
+	)
+	s.Posts("us:/alice/objects/1", "as:Public")
+	for _, body := range []string{like, undo} {
 		s.MustSend("p:/carol", mine, body)
 	}
 	s.Later(48 * time.Hour)
-	for name, body := range map[string]string{"IN-21 the Follow": follow, "IN-21 the Undo": undo} {
+	for name, body := range map[string]string{"IN-21 the Like": like, "IN-21 the Undo": undo} {
 		t.Run(name, func(t *testing.T) {
 			expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, body) })
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -70,11 +71,22 @@ func (x *receiving) meantFor(d Deps) map[vocab.Username]bool {
 // itemFor returns the activity in the form in which it is applied for one recipient.
 func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
 	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor,
-		Proven: x.proven, Target: x.target, Named: x.meant[u], Now: i.Now()}
+		Proven: x.proven, Target: x.target, Named: x.meant[u], Now: i.Now(), Signed: x.signedAt()}
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
 	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, reader: x.reader, Received: r}
+}
+
+// signedAt returns when the request was signed: the earliest time that its signatures give. It is
+// zero for the activity of a local user.
+func (x *receiving) signedAt() (at time.Time) {
+	for _, c := range x.claims {
+		if at.IsZero() || c.Created.Before(at) {
+			at = c.Created
+		}
+	}
+	return at
 }
 
 // rowOf returns the activity as the journal stores it. The row has all that Apply needs later,
