@@ -16,6 +16,13 @@ import (
 // maxJRD is the size of the largest WebFinger answer that is read, in bytes.
 const maxJRD = 256 << 10
 
+// linkedType is the property in which Lemmy tells the type of a linked actor, and groupType that
+// type for a community.
+const (
+	linkedType = "https://www.w3.org/ns/activitystreams#type"
+	groupType  = "Group"
+)
+
 // confirmed is the actor to which a handle was found to belong, and the time of that finding.
 type confirmed struct {
 	id vocab.ID
@@ -194,7 +201,9 @@ func (f fingers) queryHost(ctx context.Context, scheme string, h handle) (*trans
 }
 
 // readJRD reads the answer to a query for h (RFC 7033 §4.4). If the subject of the answer is no
-// handle or is missing, the subject is h.
+// handle or is missing, the subject is h. On Lemmy a person and a community may have the same
+// handle; then the answer has a link to each of them, the one to the community last. Of several
+// links readJRD takes the one to a Group, or else the last.
 func readJRD(body []byte, h handle) (found, error) {
 	d, err := vocab.ParseDoc(body)
 	if err != nil {
@@ -208,9 +217,17 @@ func readJRD(body []byte, h handle) (found, error) {
 		if link.Text("rel") != "self" || !transport.IsActivityMediaType(link.Text("type")) {
 			continue
 		}
-		if got.id, err = vocab.ParseID(link.Text("href")); err == nil {
-			return got, nil
+		id, err := vocab.ParseID(link.Text("href"))
+		if err != nil {
+			continue
+		}
+		got.id = id
+		if link.Sub("properties").Text(linkedType) == groupType {
+			break
 		}
 	}
-	return found{}, errors.New("no self link to an actor")
+	if got.id == "" {
+		return found{}, errors.New("no self link to an actor")
+	}
+	return got, nil
 }

@@ -117,6 +117,36 @@ func TestHandlesOutliveTheirHost(t *testing.T) {
 	is("the host says no", fault.NotFound, 4)
 }
 
+// On Lemmy a person and a community may have the same name.
+func TestAHandleOfAPersonAndAGroupIsTheGroups(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
+	const personal, shared = "/users/android", "/users/c-android"
+	p.show(personal, p.person(t, "android", 0))
+	p.show(shared, with(p.person(t, "c-android", 0), vocab.Doc{"type": "Group", "preferredUsername": "android"}))
+	link := func(path, more string) string {
+		return `{"rel":"self","type":"application/activity+json","href":"` + p.URL + path + `"` + more + `}`
+	}
+	const person, group = `,"properties":{"https://www.w3.org/ns/activitystreams#type":"Person"}`, `,"properties":{"https://www.w3.org/ns/activitystreams#type":"Group"}`
+	for name, links := range map[string]string{
+		"as Lemmy sends them":      link(personal, person) + "," + link(shared, group),
+		"the other way round":      link(shared, group) + "," + link(personal, person),
+		"as old Lemmy sends them":  link(personal, "") + "," + link(shared, ""),
+		"with a page between them": link(personal, "") + `,{"rel":"me","href":"x"},` + link(shared, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			n.handles.drop("android@" + p.host())
+			p.say("/.well-known/webfinger acct:android@"+p.host(), func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(`{"subject":"acct:android@` + p.host() + `","links":[` + links + `]}`)) // the client may have hung up
+			})
+			a, err := n.Handle(context.Background(), "android@"+p.host())
+			if err != nil || a.ID != p.id(shared) {
+				t.Errorf("Handle = %v, %v, want the group", a, err)
+			}
+		})
+	}
+}
+
 func TestWebFingerAnswersOfOthers(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
