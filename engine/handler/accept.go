@@ -110,13 +110,15 @@ func mayAnswer(rel *user.Relationship, status string) bool {
 }
 
 // isAnswerTo reports whether the answer's object is the Follow that made the relationship rel. It
-// compares the ids, except in two cases in which it compares the actor and object of the Follow.
+// compares the ids, except in three cases in which it compares the actor and object of the Follow.
 // In the first case, the answer leaves out the id of the Follow. In the second case, a Reject
 // embeds a Follow whose id is not on the user's server, because Misskey removes a follower by such
-// a Reject.
+// a Reject. In the third case, an Accept embeds such a Follow while the user's Follow of the sender
+// is pending. Mastodon reads such an Accept in the same way, so some servers rely on it.
 func isAnswerTo(r *Received, rel *user.Relationship, status string) bool {
 	o := r.Activity.Object
-	isRenamed := status == user.Rejected && o.Doc != nil && !o.ID.SameOrigin(r.Me)
+	mayBeRenamed := status == user.Rejected || rel.Status == user.Pending
+	isRenamed := mayBeRenamed && o.Doc != nil && !o.ID.SameOrigin(r.Me)
 	if o.ID != "" && !isRenamed {
 		return o.ID.Same(rel.Activity)
 	}
