@@ -121,7 +121,7 @@ func reduceDoc(d Doc) Doc {
 
 // parts are the members whose embedded documents are parts of the outer document, even if they
 // have ids.
-var parts = map[string]bool{"tag": true, "attachment": true, "oneOf": true, "anyOf": true, "icon": true, "image": true, "url": true}
+var parts = map[string]bool{"tag": true, "attachment": true, "oneOf": true, "anyOf": true, "icon": true, "image": true, "url": true, "location": true}
 
 func reduceValue(name string, v any) any {
 	switch v := v.(type) {
