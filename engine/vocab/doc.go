@@ -172,15 +172,18 @@ func rankType(name string) int {
 func (d Doc) IsActivity() bool { return d["actor"] != nil && d["object"] != nil }
 
 // ID returns the id of the document. It returns an empty id for a document without an id, which is
-// a transient or anonymous object.
+// a transient or anonymous object. An empty text counts as no id.
 func (d Doc) ID() (ID, error) {
 	v, err := d.aliasedProperty("id")
 	if err != nil || v == nil {
 		return "", err
 	}
 	s, ok := v.(string)
-	if !ok {
+	switch {
+	case !ok:
 		return "", fault.New(fault.Invalid, "an id must be a text").At("/id")
+	case s == "":
+		return "", nil
 	}
 	return ParseID(s)
 }
@@ -205,7 +208,7 @@ func (r Ref) Type() string {
 }
 
 // Refs returns the values of a property as references. It refuses a number, a boolean
-// (ActivityStreams §4), and a text or an id that ParseID refuses.
+// (ActivityStreams §4), and a text or an id that ParseID refuses. It skips an empty text.
 func (d Doc) Refs(name string) ([]Ref, error) {
 	var out []Ref
 	for _, v := range d.list(name) {
@@ -225,6 +228,9 @@ func toRef(v any) (Ref, error) {
 	case nil:
 		return Ref{}, nil
 	case string:
+		if v == "" {
+			return Ref{}, nil
+		}
 		id, err := parseAddress(v)
 		return Ref{ID: id}, err
 	case Doc:

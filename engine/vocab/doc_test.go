@@ -95,7 +95,8 @@ func TestIDOfADocument(t *testing.T) {
 		{name: "AS-07 number", doc: `{"id":4}`, refused: true},
 		{name: "AS-07 truth value", doc: `{"id":false}`, refused: true},
 		{name: "ORG-22 list", doc: `{"id":["` + id + `"]}`, refused: true},
-		{name: "ORG-22 empty", doc: `{"id":""}`, refused: true},
+		{name: "ORG-22 empty, which is none", doc: `{"id":""}`},
+		{name: "ORG-22 empty beside @id", doc: `{"id":"","@id":"` + id + `"}`, refused: true},
 		{name: "relative", doc: `{"id":"/1"}`, refused: true},
 		{name: "AS-05 short form of Public", doc: `{"id":"as:Public"}`, refused: true},
 	}
@@ -136,7 +137,10 @@ func TestRefsTakeEveryForm(t *testing.T) {
 		{name: "AS-07 number as embedded id", value: `{"id":4}`, refused: true},
 		{name: "nested list", value: `[["` + string(carol) + `"]]`, refused: true},
 		{name: "relative", value: `"/carol"`, refused: true},
-		{name: "empty", value: `""`, refused: true},
+		{name: "AS-01 empty text, which is nothing", value: `""`},
+		{name: "AS-01 list of an empty text", value: `["","` + string(carol) + `"]`, ids: []ID{carol}},
+		{name: "object with an empty id", value: `{"id":"","type":"Follow"}`, ids: []ID{""}},
+		{name: "AS-12 Link with an empty id", value: `{"id":"","type":"Link","href":"` + string(carol) + `"}`, ids: []ID{carol}},
 		{name: "PAR-11 contradiction", value: `{"id":"` + string(carol) + `","@id":"` + string(dave) + `"}`, refused: true},
 	}
 	for _, tt := range tests {
