@@ -147,9 +147,10 @@ func TestNodeInfo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	links := f.get("/.well-known/nodeinfo").want(t, 200).doc(t).Subs("links")
-	if len(links) != 2 || links[0].Text("rel") != "http://nodeinfo.diaspora.software/ns/schema/2.1" ||
-		links[1].Text("rel") != "https://www.w3.org/ns/activitystreams#Application" {
-		t.Fatalf("NI-01, NI-05: links %v, want schema 2.1 and the Application actor", links)
+	if len(links) != 3 || links[0].Text("rel") != "http://nodeinfo.diaspora.software/ns/schema/2.1" ||
+		links[1].Text("rel") != "http://nodeinfo.diaspora.software/ns/schema/2.0" ||
+		links[2].Text("rel") != "https://www.w3.org/ns/activitystreams#Application" {
+		t.Fatalf("NI-01, NI-05: links %v, want schemas 2.1 and 2.0, and the Application actor", links)
 	}
 	r := f.get(links[0].Text("href")).want(t, 200)
 	if got := r.Header.Get("Content-Type"); got != `application/json; profile="http://nodeinfo.diaspora.software/ns/schema/2.1#"` {
@@ -161,7 +162,16 @@ func TestNodeInfo(t *testing.T) {
 	if diff := cmp.Diff(want, string(r.body)); diff != "" {
 		t.Error("NI-03, NI-04 (-want +got):\n", diff)
 	}
-	if a := f.get(links[1].Text("href")).want(t, 200).doc(t); a.Text("type") != "Application" {
+	r = f.get(links[1].Text("href")).want(t, 200)
+	if got := r.Header.Get("Content-Type"); got != `application/json; profile="http://nodeinfo.diaspora.software/ns/schema/2.0#"` {
+		t.Errorf("NI-02: Content-Type %q of version 2.0", got)
+	}
+	want = `{"metadata":{},"openRegistrations":false,"protocols":["activitypub"],"services":{"inbound":[],"outbound":[]},` +
+		`"software":{"name":"lightweb","version":"0.1.0"},"usage":{"users":{"total":2}},"version":"2.0"}`
+	if diff := cmp.Diff(want, string(r.body)); diff != "" {
+		t.Error("NI-03 version 2.0 (-want +got):\n", diff)
+	}
+	if a := f.get(links[2].Text("href")).want(t, 200).doc(t); a.Text("type") != "Application" {
 		t.Errorf("NI-05: the link leads to %v", a)
 	}
 }

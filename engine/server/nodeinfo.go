@@ -12,18 +12,20 @@ import (
 )
 
 const (
-	nodeInfoSchema = "http://nodeinfo.diaspora.software/ns/schema/2.1"
+	nodeInfoSchema = "http://nodeinfo.diaspora.software/ns/schema/"
 	relApplication = "https://www.w3.org/ns/activitystreams#Application" // FEP-d556
 	homepage       = "https://lightwebbrowser.org"
 	repository     = "https://github.com/lightweb/lightweb"
 )
 
-// getNodeInfoLinks tells where NodeInfo and the instance actor are (FEP-f1d5).
+// getNodeInfoLinks tells where NodeInfo and the instance actor are (FEP-f1d5). The first link is
+// one to NodeInfo, because Gancio follows the first.
 func (s *discovery) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	a.setCache(cachePublic)
 	a.sendTagged(r, "application/json", vocab.Doc{"links": []any{
-		vocab.Doc{"rel": nodeInfoSchema, "href": s.local.Origin() + "/nodeinfo/2.1"},
+		vocab.Doc{"rel": nodeInfoSchema + "2.1", "href": s.local.Origin() + "/nodeinfo/2.1"},
+		vocab.Doc{"rel": nodeInfoSchema + "2.0", "href": s.local.Origin() + "/nodeinfo/2.0"},
 		vocab.Doc{"rel": relApplication, "href": string(s.local.InstanceID())},
 	}}.JSON())
 	return nil
@@ -31,6 +33,15 @@ func (s *discovery) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Pa
 
 // getNodeInfo describes the software of this server. It names no users, and counts them roughly.
 func (s *discovery) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
+	return s.sendNodeInfo(a, r, "2.1", vocab.Doc{"name": "lightweb", "version": s.version, "homepage": homepage, "repository": repository})
+}
+
+// getOldNodeInfo is getNodeInfo in version 2.0 of the schema, which Takahē and others read alone.
+func (s *discovery) getOldNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
+	return s.sendNodeInfo(a, r, "2.0", vocab.Doc{"name": "lightweb", "version": s.version})
+}
+
+func (s *discovery) sendNodeInfo(a *answer, r *http.Request, version string, software vocab.Doc) error {
 	a.allowAnyOrigin()
 	total, err := s.users.countUsers(r.Context(), s.now(), s.store.Instance.Users.CountActive)
 	if err != nil {
@@ -38,9 +49,9 @@ func (s *discovery) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params)
 	}
 	none := []any{}
 	a.setCache(cachePublic)
-	a.sendTagged(r, `application/json; profile="`+nodeInfoSchema+`#"`, vocab.Doc{
-		"version":           "2.1",
-		"software":          vocab.Doc{"name": "lightweb", "version": s.version, "homepage": homepage, "repository": repository},
+	a.sendTagged(r, `application/json; profile="`+nodeInfoSchema+version+`#"`, vocab.Doc{
+		"version":           version,
+		"software":          software,
 		"protocols":         []any{"activitypub"},
 		"services":          vocab.Doc{"inbound": none, "outbound": none},
 		"openRegistrations": false,

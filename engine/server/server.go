@@ -281,6 +281,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/.well-known/host-meta.json":               s.discovery.getHostMeta,
 		"/.well-known/nodeinfo":                     s.discovery.getNodeInfoLinks,
 		"/nodeinfo/2.1":                             s.discovery.getNodeInfo,
+		"/nodeinfo/2.0":                             s.discovery.getOldNodeInfo,
 		"/robots.txt":                               s.discovery.getRobots,
 		"/favicon.svg":                              s.discovery.getFavicon,
 		"/@:user":                                   s.pages.getProfile,
