@@ -46,6 +46,9 @@ func needsStamp(a *vocab.Activity) []vocab.ID {
 // final.
 func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, status string) (Effects, error) {
 	request, note, err := findAsked(ctx, tx, r)
+	if err == nil && request == nil {
+		return receiveReplyAnswer(ctx, tx, r)
+	}
 	if err != nil || note == nil || note.Doc.Flag(refused) {
 		return Effects{}, ignoredUnless(err)
 	}
