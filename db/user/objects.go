@@ -96,6 +96,20 @@ func (t Objects) Displace(ctx context.Context, o Object) error {
 	return err
 }
 
+// Restore stores an object that its author deleted and now shows again, in place of its Tombstone.
+// It removes the record of the deletion. Votes, pins and feed entries of the object do not come
+// back.
+func (t Objects) Restore(ctx context.Context, o Object) error {
+	own := Owned{o.URI, o.Author}
+	if _, err := t.exec(ctx, "restore object", `DELETE FROM tombstones WHERE digest = ANY($1)`, [][]byte{own.key(), digest(o.URI)}); err != nil {
+		return err
+	}
+	t.ahead.forgetObject(o.URI)
+	delete(t.ahead.buried, own)
+	t.touched.touch(feeds, o.URI)
+	return t.Displace(ctx, o)
+}
+
 // Find returns an object by its uri, or nil if there is none.
 func (t Objects) Find(ctx context.Context, uri vocab.ID) (*Object, error) {
 	if o, read := t.readAhead(uri); read {

@@ -31,7 +31,7 @@ func registerGroup(r *Registry, local *actor.Local) {
 		vocab.Like:       {Received: ofGroup(countGroupVote(local)), Votes: true},
 		vocab.Dislike:    {Received: ofGroup(countGroupVote(local)), Votes: true},
 		vocab.EmojiReact: {Received: ofGroup(countGroupVote(local)), Votes: true},
-		vocab.Undo:       {Received: ofGroup(uncountGroupVote(local))},
+		vocab.Undo:       {Needs: needsRestored, Received: ofGroup(undoOfGroup(local))},
 	}
 	like := r.OfType(vocab.Announce)
 	for _, kind := range r.Types(func(Handler) bool { return true }) {

@@ -73,10 +73,17 @@ func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object,
 }
 
 // fetchShown fetches an announced object from its server. When that server says that the object
-// of an announced Delete is gone, x.fetched gets a Tombstone for it.
+// of an announced Delete is gone, x.fetched gets a Tombstone for it. An Undo of a Delete may come
+// right after the Delete, so that its object is fetched even if it was gone a moment ago.
 func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) error {
 	deletes := x.Activity.Object.Type() == vocab.Delete
-	o, _, err := f.fetchObject(ctx, x, id, nil)
+	var o *vocab.Object
+	var err error
+	if x.Activity.Object.Type() == vocab.Undo {
+		o, err = f.fetchObjectNow(ctx, x, id)
+	} else {
+		o, _, err = f.fetchObject(ctx, x, id, nil)
+	}
 	if x.Activity == nil {
 		return err
 	}

@@ -82,6 +82,15 @@ func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as 
 	return o, raw, err
 }
 
+// fetchObjectNow is fetchObject for an object that its server may have called gone a moment ago.
+func (m *memory) fetchObjectNow(ctx context.Context, x *receiving, id vocab.ID) (o *vocab.Object, err error) {
+	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
+		o, _, err = m.actors.ObjectNow(ctx, id, nil)
+		return err
+	})
+	return o, err
+}
+
 // fetchActor calls actor.Resolver.Fresh within runAside, to fetch an actor from its own server.
 func (m *memory) fetchActor(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
