@@ -87,14 +87,32 @@ func addTo(d vocab.Doc, name string, n int64) {
 }
 
 // takeCounts copies the number of voters, and the votes for options with the same names, from
-// another version of the poll. It reports whether any of them changed.
+// another version of the poll. It also copies the end of the poll if that is earlier. It reports
+// whether anything changed.
 func (p poll) takeCounts(from poll) bool {
 	news := takeCount(p.doc, from.doc, "votersCount")
+	news = p.takeEnd(from) || news
 	for _, o := range p.options {
 		i := from.findOption(o.Words("name"))
 		if i >= 0 && takeCount(repliesOf(o), from.options[i].Sub("replies"), "totalItems") {
 			news = true
 		}
+	}
+	return news
+}
+
+// takeEnd copies the members closed and endTime from another version of the poll, as far as the
+// poll is closed earlier by them. A poll never opens again. It reports whether any of them changed.
+func (p poll) takeEnd(from poll) (news bool) {
+	for _, name := range []string{"endTime", "closed"} {
+		at, before := from.doc.Time(name), p.doc.Time(name)
+		if !at.IsZero() && (before.IsZero() || at.Before(before)) {
+			p.doc[name], news = from.doc[name], true
+		}
+	}
+	_, isClosed := vocab.ClosingOf(from.doc)
+	if _, wasClosed := vocab.ClosingOf(p.doc); isClosed && !wasClosed && p.doc.Time("closed").IsZero() {
+		p.doc["closed"], news = true, true
 	}
 	return news
 }
@@ -108,8 +126,8 @@ func takeCount(d, from vocab.Doc, name string) bool {
 	return true
 }
 
-// refreshPoll copies the counts of votes from fresh, the poll in an Update that does not give the
-// time of a change. Such an Update changes nothing else.
+// refreshPoll copies the counts of votes, and an earlier end, from fresh, the poll in an Update
+// that does not give the time of a change. Such an Update changes nothing else.
 func refreshPoll(ctx context.Context, tx *user.Tx, stored *user.Object, fresh *vocab.Object) error {
 	o, err := stored.Parse()
 	if err != nil || o.Type != question || !pollOf(o).takeCounts(pollOf(fresh)) {

@@ -139,6 +139,35 @@ func TestPoll(t *testing.T) {
 	})
 }
 
+// Counts may come with an earlier end. A poll never opens again.
+func TestAPollEndsEarly(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	const end = "2036-01-01T10:00:00Z"
+	ending := func(more string) string {
+		return strings.Replace(carolsPoll("new", "", "1", "2", "3"), `"endTime":"`+end+`"`, more, 1)
+	}
+	for name, c := range map[string]struct{ object, want string }{
+		"closed at a time":            {carolsPoll("new", `,"closed":"2026-02-01T10:00:00Z"`, "1", "2", "3"), end + " 2026-02-01T10:00:00Z"},
+		"closed":                      {carolsPoll("new", `,"closed":true`, "1", "2", "3"), end + " true"},
+		"closed in a form of its own": {carolsPoll("new", `,"closed":{"type":"Object","content":"psst"}`, "1", "2", "3"), end + " true"},
+		"not closed":                  {carolsPoll("new", `,"closed":false`, "1", "2", "3"), end},
+		"ends earlier":                {ending(`"endTime":"2030-01-01T10:00:00Z"`), "2030-01-01T10:00:00Z"},
+		"ends later":                  {ending(`"endTime":"2037-01-01T10:00:00Z"`), end},
+		"ends at no time":             {ending(`"endTime":"soon"`), end},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			both(follows, sends(createOf(carolsPoll("hi", "", "1", "2", "3"), toAll)))(s)
+			s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":`+c.object+`}`)
+			if got := s.Column(t, s.Alice, `SELECT concat_ws(' ', raw ->> 'endTime', raw ->> 'closed') FROM objects`); len(got) != 1 || got[0] != c.want {
+				t.Errorf("the poll ends %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestOptionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
