@@ -189,7 +189,9 @@ func TestAWarmUpEndsWithTheEngine(t *testing.T) {
 	}()
 	dbtest.AwaitLock(t, s.store, bob, done)
 	stop()
-	<-done
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 	w.wantKnown(s.user, []uuid.UUID{s.at.ID}, 0)
 	if w.log.Len() > 0 {
 		t.Errorf("the log has %s", &w.log)
