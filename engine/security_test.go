@@ -92,6 +92,8 @@ var playedBy = []struct{ says, tests string }{
 	{"An archive holds rows, never statements or paths", "FRS-07 engine/archive.TestNoEntryIsAWayOutOfAFolder engine/archive.TestADamagedArchiveIsRefused"},
 	{"That it is yours is not proven", "engine/archive.TestNoEntryIsAWayOutOfAFolder"},
 	{"Keys that others on the machine can reach", "TEN-12 FRS-05 engine/actor.TestKeyFilesThatOthersCanReachAreRefused"},
+	{"An answer stands under one post", "db/user.TestANoteStandsUnderOnePost"},
+	{"Names of members address nobody", "db/user.TestANoteStandsUnderOnePost db/user.TestAudienceInSQL db/user.TestFurtherAudiencesInSQL"},
 	{"A type with a space, a line break", "PAR-06 engine/vocab.TestTypeOfADocument"},
 	{"No value ends a line of the stream", "PAR-06 engine/server.TestNoValueBreaksTheFramesOfAStream"},
 	{"An activity of a type that the engine", "TEN-16 engine/handler.TestUnknownTypesTakeNoNamesOfEvents"},

@@ -20,7 +20,19 @@ var addressesPublic = publicIn("raw")
 
 // addressesAny holds for rows whose document names any id of the argument @to in its field "to" or
 // "cc". It does not look at the field audience. If @to is null, it holds for all rows.
-const addressesAny = `(@to::text[] IS NULL OR raw -> 'to' ?| @to OR raw -> 'cc' ?| @to)`
+var addressesAny = `(@to::text[] IS NULL OR ` + anyTextIn("raw -> 'to'", "@to") + ` OR ` + anyTextIn("raw -> 'cc'", "@to") + `)`
+
+// textIn holds for a JSON value that is a text, or a list that contains the text. The operator ?
+// alone would hold for an object with a key of that name, too, and a key addresses nobody. An
+// index supports the operator. The parameters are SQL expressions.
+func textIn(value, text string) string {
+	return `(` + value + ` ? ` + text + ` AND jsonb_typeof(` + value + `) <> 'object')`
+}
+
+// anyTextIn is textIn for the texts of an SQL array.
+func anyTextIn(value, texts string) string {
+	return `(` + value + ` ?| ` + texts + ` AND jsonb_typeof(` + value + `) <> 'object')`
+}
 
 // formsOf returns the argument @to of addressesAny for a list of ids, and null if the list is
 // nil. If the list contains vocab.Public, the result contains every form of it.
@@ -37,7 +49,7 @@ func formsOf(to []vocab.ID) []string {
 
 // publicIn holds for a document that addresses everybody, in its field "to" or "cc".
 func publicIn(raw string) string {
-	return `(coalesce(` + raw + ` -> 'to' ?| ` + publicForms + `, false) OR coalesce(` + raw + ` -> 'cc' ?| ` + publicForms + `, false))`
+	return `(coalesce(` + anyTextIn(raw+` -> 'to'`, publicForms) + `, false) OR coalesce(` + anyTextIn(raw+` -> 'cc'`, publicForms) + `, false))`
 }
 
 // namedIn holds for a document that names an id in its field to, cc or audience. The parameter
@@ -45,7 +57,7 @@ func publicIn(raw string) string {
 func namedIn(raw, id string) string {
 	var in []string
 	for _, field := range addressed {
-		in = append(in, `coalesce(`+raw+` -> '`+field+`' ? `+id+`, false)`)
+		in = append(in, `coalesce(`+textIn(raw+` -> '`+field+`'`, id)+`, false)`)
 	}
 	return `(` + strings.Join(in, " OR ") + `)`
 }
@@ -67,7 +79,7 @@ func privateIn(raw, author, followers string) string {
 
 // sentTo holds for a document by the user whose field "to" names an id. An index supports it. The
 // parameter id is an SQL expression.
-func sentTo(raw, id string) string { return raw + ` -> 'to' ? ` + id }
+func sentTo(raw, id string) string { return textIn(raw+` -> 'to'`, id) }
 
 // amongIn holds for a document that addresses nobody except the actors in ids. The parameter
 // ids is an SQL expression of a JSON array.

@@ -45,7 +45,7 @@ var isListed = publicIn("o.raw") + ` AND o.deleted_at IS NULL
 func (t Threads) ListPublicAnswers(ctx context.Context, to vocab.ID, after *Place, n int) ([]PublicObject, error) {
 	p := after.orOldest()
 	return collect[PublicObject](ctx, t.tx, "list public answers", fmt.Sprintf(`SELECT `+publicColumns+` FROM (SELECT o.id, o.uri, o.published, o.raw FROM (
-				SELECT id, uri, published, raw, deleted_at FROM objects WHERE raw -> 'inReplyTo' ? @to LIMIT %d) o
+				SELECT id, uri, published, raw, deleted_at FROM objects o WHERE `+answers("@to")+` LIMIT %d) o
 			WHERE `+isListed+` LIMIT %d) o
 		WHERE (o.published, o.id) > (@at, @id) ORDER BY o.published, o.id LIMIT @n`, maxAnswersRead, maxPublicThread), named{"to": to, "at": p.At, "id": p.ID, "n": n})
 }
@@ -58,7 +58,7 @@ func (t Threads) ListPublic(ctx context.Context, root vocab.ID, after *Place, n 
 	p := after.orOldest()
 	return collect[PublicObject](ctx, t.tx, "list public thread", fmt.Sprintf(`WITH RECURSIVE down (uri, depth) AS (
 			SELECT o.uri, 0 FROM objects o WHERE o.uri = @root AND `+isListed+`
-			UNION SELECT o.uri, down.depth + 1 FROM down JOIN objects o ON o.raw -> 'inReplyTo' ? down.uri WHERE down.depth < %d AND `+isListed+`)
+			UNION SELECT o.uri, down.depth + 1 FROM down JOIN objects o ON `+answers("down.uri")+` WHERE down.depth < %d AND `+isListed+`)
 		SELECT `+publicColumns+` FROM (SELECT DISTINCT uri FROM (SELECT uri FROM down LIMIT %d) bounded) few JOIN objects o ON o.uri = few.uri
 		WHERE (o.published, o.id) > (@at, @id) ORDER BY o.published, o.id LIMIT @n`, maxPublicDepth, maxPublicThread), named{"root": root, "at": p.At, "id": p.ID, "n": n})
 }

@@ -39,6 +39,19 @@ const (
 		WHEN 'array' THEN coalesce(o.raw -> 'inReplyTo' -> 0 ->> 'id', o.raw -> 'inReplyTo' ->> 0) END`
 )
 
+// answers holds for an object o that answers the object with an id. Handlers decide by the parent
+// whether an answer is taken. So no other id in inReplyTo counts, and no key of an object, which
+// the operator ? finds, too. An index supports that operator. The parameter id is an SQL
+// expression.
+func answers(id string) string {
+	return `(o.raw -> 'inReplyTo' ? ` + id + ` AND ` + parent + ` = ` + id + `)`
+}
+
+// answersAny is answers for the ids of an SQL array.
+func answersAny(ids string) string {
+	return `(o.raw -> 'inReplyTo' ?| ` + ids + ` AND ` + parent + ` = ANY(` + ids + `))`
+}
+
 // Find returns an object by its uri, or nil if there is none.
 func (t Threads) Find(ctx context.Context, uri vocab.ID) (*HeldObject, error) {
 	return one[HeldObject](ctx, t.tx, "read object", `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = $1`, uri)
@@ -69,10 +82,10 @@ func (t Threads) ListAncestors(ctx context.Context, uri vocab.ID, n int) (chain 
 // ListAnswers returns up to n answers to any of these objects, the oldest first. It stops after
 // the answer with which the documents exceed a number of bytes, but returns at least two answers
 // if there are two.
-func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (answers []HeldObject, err error) {
-	err = t.query(ctx, "read answers", upTo(bytes, HeldObject.Bytes, &answers), `SELECT `+heldColumns+` FROM objects o`+itsCreate+`
-		WHERE o.raw -> 'inReplyTo' ?| $1 ORDER BY o.published, o.id LIMIT $2`, texts(to), n)
-	return answers, err
+func (t Threads) ListAnswers(ctx context.Context, to []vocab.ID, n, bytes int) (found []HeldObject, err error) {
+	err = t.query(ctx, "read answers", upTo(bytes, HeldObject.Bytes, &found), `SELECT `+heldColumns+` FROM objects o`+itsCreate+`
+		WHERE `+answersAny("$1")+` ORDER BY o.published, o.id LIMIT $2`, texts(to), n)
+	return found, err
 }
 
 // Responses counts the stored responses to an object, except those among the requests.
@@ -85,7 +98,7 @@ type Responses struct {
 // CountResponses counts the responses to objects. The parameter me is the user's actor.
 func (t Threads) CountResponses(ctx context.Context, me vocab.ID, objects []vocab.ID) (map[vocab.ID]Responses, error) {
 	rows, err := collect[Responses](ctx, t.tx, "count responses", `SELECT u.uri AS object,
-			(SELECT count(*) FROM objects o WHERE o.raw -> 'inReplyTo' ? u.uri
+			(SELECT count(*) FROM objects o WHERE `+answers("u.uri")+`
 				AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = o.uri AND `+isRequest+`)) AS replies,
 			count(*) FILTER (WHERE r.type = '`+vocab.Like+`') AS likes, count(*) FILTER (WHERE r.type = '`+vocab.Dislike+`') AS dislikes, count(*) FILTER (WHERE r.type = '`+vocab.Announce+`') AS boosts,
 			coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Like+`'), false) AS liked, coalesce(bool_or(r.actor_uri = $1 AND r.type = '`+vocab.Dislike+`'), false) AS disliked,

@@ -87,10 +87,11 @@ func TestAnswersComeTheOldestFirst(t *testing.T) {
 			bytes int
 			want  string
 		}{
-			{"root", 10, user.MaxFeed, "1 0"},
-			{"root", 1, user.MaxFeed, "1"},
+			{"root", 10, user.MaxFeed, "0"},
+			{"other", 10, user.MaxFeed, "1"}, // an answer to several stands under the first one
+			{"root other", 1, user.MaxFeed, "1"},
 			{"root other", 10, user.MaxFeed, "1 0"},
-			{"root else", 10, user.MaxFeed, "2 1 0"},
+			{"root else", 10, user.MaxFeed, "2 0"},
 			{"nothing", 10, user.MaxFeed, ""},
 			{"large", 10, 6000, "5 4"},
 		} {
@@ -101,6 +102,39 @@ func TestAnswersComeTheOldestFirst(t *testing.T) {
 			answers, err := tx.Threads.ListAnswers(ctx, to, tt.n, tt.bytes)
 			if err != nil || namesOf(answers) != tt.want {
 				t.Errorf("Threads.ListAnswers(%s, %d, %d) = %q, %v; want %q", tt.to, tt.n, tt.bytes, namesOf(answers), err, tt.want)
+			}
+		}
+		return nil
+	})
+}
+
+// A stranger's note stands under the one post that it answers, by which it was taken, whatever
+// else its inReplyTo lists or uses as a key.
+func TestANoteStandsUnderOnePost(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	targets := []vocab.ID{thing("root"), thing("other")}
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for name, to := range map[string]string{"keys": `{"id":"https://else.example/1","%[1]s":1,"%[2]s":1}`, "list": `["https://else.example/1","%[1]s","%[2]s"]`,
+			"objects": `[{"id":"https://else.example/1","%[1]s":1},"%[2]s"]`, "answer": `["%[1]s","%[2]s"]`, "root": `""`, "other": `""`} {
+			raw := `{"attributedTo":"https://peer.example/users/m","to":["as:Public"],"inReplyTo":` + fmt.Sprintf(to+"%.0[1]s%.0[2]s", targets[0], targets[1]) + `}`
+			if _, err := tx.Objects.Add(ctx, user.Object{ID: uuid.Must(uuid.NewV7()), URI: thing(name), Published: now, Raw: []byte(raw)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for to, want := range map[vocab.ID][]vocab.ID{targets[0]: {thing("answer")}, targets[1]: nil} {
+			held, err := tx.Threads.ListAnswers(ctx, []vocab.ID{to}, 10, user.MaxFeed)
+			public, err2 := tx.Threads.ListPublicAnswers(ctx, to, nil, 10)
+			tree, err3 := tx.Threads.ListPublic(ctx, to, nil, 10)
+			counts, err4 := tx.Threads.CountResponses(ctx, "https://here.example/users/alice", []vocab.ID{to})
+			if err := errors.Join(err, err2, err3, err4); err != nil {
+				return err
+			}
+			if len(held) != len(want) || len(public) != len(want) || len(tree) != len(want)+1 || counts[to].Replies != len(want) {
+				t.Errorf("under %s stand %s, to strangers %v and %v, and %d are counted; want %v", to, namesOf(held), public, tree, counts[to].Replies, want)
 			}
 		}
 		return nil

@@ -48,6 +48,9 @@ var Strangers = []string{"follows nobody", "follows carol", "is answered, in a c
 // Public is the id that addresses everybody.
 const Public = string(vocab.Public)
 
+// keys are members of an object. Their names are ids, which address nobody.
+const keys = `"` + Public + `":1,"as:Public":1,"Public":1,"` + Bob + `":1,"` + Circle + `":1,"https://carol.example/#Public":1`
+
 // Cases are the rows of the table.
 var Cases = []Case{
 	{Name: "everybody, listed", To: `"to":"` + Public + `"`, Visibility: "public", Sees: "yyyyyynnyny", Lists: "yyyyyynnyny", Letter: "nnn"},
@@ -61,6 +64,8 @@ var Cases = []Case{
 	{Name: "bob, in audience", To: `"audience":["` + Bob + `"]`, Visibility: "direct", Sees: "nnnyyynnnny", Lists: "nnnnnnnnnny", NamesBob: true, Letter: "yny"},
 	{Name: "bob, hidden", To: `"to":"` + Carol + `","bcc":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynnnny", Lists: "nnnnnnnnnny", Hides: true, Letter: "yny"},
 	{Name: "somebody else", To: `"to":"https://erin.example/erin"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
+	{Name: "somebody else, in objects with the names of others", To: `"to":{"id":"https://erin.example/erin",` + keys + `},"cc":{"id":"https://erin.example/erin",` + keys + `},"audience":{` + keys + `}`,
+		Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
 	{Name: "the author alone, as to a group", To: `"to":"` + Carol + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
 	{Name: "followers of dave", To: `"to":"` + Others + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "ynn"},
 	{Name: "everybody, in audience alone", To: `"audience":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
