@@ -88,7 +88,7 @@ func ReceiveState(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) 
 		return Outcome{Kept: true}, err
 	}
 	switch {
-	case s.status == user.StatusResetPending && s.generation == generation && j.Status != before:
+	case s.status == user.StatusResetPending && (j.Status != before || s.generation > generation):
 		err = r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
 	case j.Status == user.StatusActive && s.generation > generation:
 		err = r.tell(ctx, eventBegun, vocab.Doc{"groupId": j.GroupID, "generation": j.Generation, "epoch": j.Epoch})

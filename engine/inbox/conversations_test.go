@@ -446,6 +446,21 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending", "mls.epoch.advanced")
 }
 
+// A host that was restored from a backup moves the generation ahead, and waits for the reset of a
+// group that its members know. Their devices are told of the reset once.
+func TestAResetAfterARestoreOfTheHostIsTold(t *testing.T) {
+	h := newHosted(t).begun()
+	pending := vocab.Doc{"status": "reset_pending", "mlsGroupId": h.group.ID, "mlsGeneration": 1000, "mlsEpoch": 1, "lastSeq": h.seq + 1000,
+		"resetGroupId": "urn:uuid:" + uuid.NewString()}
+	for range 2 {
+		if err := h.state(pending, "p:/dave"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("pending", `SELECT status FROM mls_joined`, "reset_pending")
+	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending")
+}
+
 // A user that a commit removes is told of it in the transaction that stores the commit, once.
 func TestTheUserIsToldOfARemoval(t *testing.T) {
 	h := newHosted(t).begun()
