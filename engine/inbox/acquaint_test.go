@@ -74,8 +74,8 @@ func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
-// A domain's actors can become new acquaintances of a limited number of users a day. Users who
-// know the actor or follow the sender are not counted.
+// A domain's actors can become acquaintances of a limited number of users a day. The limit does
+// not count users who already know the actor or who follow the sender.
 func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

@@ -99,8 +99,8 @@ func TestTheSharedInboxDoesNotTakeWhatComesToAUser(t *testing.T) {
 	expect(t, s, listened, accepted, func() error { return s.Send("p:/carol", mine, body) })
 }
 
-// The acquaintances list every user who holds anything of an actor, after any sequence of
-// activities.
+// After any sequence of activities, the acquaintances list every user who holds anything of an
+// actor.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	first := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -126,7 +126,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 		)
 		s.MustSend(from, pick(mine, shared), fmt.Sprintf(`{"id":"%s/ids/%d","actor":"%s",%s}`, peer, n, from, activity))
 		if strings.HasSuffix(activity, `"`+from+`"`) {
-			first.Later(25 * time.Hour) // until the cached copy expires; the server still shows the actor that deleted itself
+			first.Later(25 * time.Hour) // until the cached copy expires: carol's server still shows the actor that deleted itself
 		}
 	}
 	held := 0

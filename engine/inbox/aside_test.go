@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// While the engine asks another server about a verified activity, the request reserves no memory
-// beyond its body.
+// While the engine asks another server about a verified activity, the activity's request reserves
+// memory for its body only.
 func TestWhatWaitsForAnotherServerHoldsItsBodyAlone(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -20,7 +20,7 @@ func TestWhatWaitsForAnotherServerHoldsItsBodyAlone(t *testing.T) {
 		close(asked)
 		<-answer
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
-		_, _ = w.Write([]byte(s.Long(post))) // the client stays connected
+		_, _ = w.Write([]byte(s.Long(post))) // the write succeeds: the client stays connected
 	})
 	body := `{"id":"p:/a/1","type":"Announce","actor":"p:/carol","to":["as:Public","p:/carol/followers"],"object":"q:/notes/1","x":"` + strings.Repeat("x", 100_000) + `"}`
 	r, done := s.Request("p:/carol", shared, body), make(chan error)

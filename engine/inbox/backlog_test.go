@@ -13,13 +13,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// bulk returns an activity of 4 MiB that the actor by sends to the actor to.
+// bulk returns a Listen of 4 MiB. The actor named by the parameter by sends it to the actor named
+// by the parameter to.
 func bulk(by, to string, n int) string {
 	return fmt.Sprintf(`{"id":"%[1]s/listens/%[3]d","type":"Listen","actor":"%[1]s","to":"%[2]s","object":"p:/songs/1","song":"%[4]s"}`, by, to, n, strings.Repeat("x", 4<<20))
 }
 
-// fill sends 4 MiB activities by an actor to alice until one is refused. It returns how many were
-// accepted.
+// fill sends activities of 4 MiB to alice until one is refused. The parameter by names their
+// actor. fill returns the number of accepted activities.
 func fill(t *testing.T, s *peertest.Scene, by string) (taken int) {
 	t.Helper()
 	for ; ; taken++ {
@@ -34,7 +35,8 @@ func fill(t *testing.T, s *peertest.Scene, by string) (taken int) {
 	}
 }
 
-// PAY-06: a domain that fills the journal for a user is refused. Other domains are accepted.
+// PAY-06: the engine refuses further activities of a domain that fills the journal for a user. It
+// still accepts activities of other domains.
 func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	alice, bob := two(t)
 	bob.Follows("p:/carol")
@@ -62,7 +64,7 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	if err := bob.Inbox.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	next := inbox.New(bob.Deps) // counts the rows that wait already
+	next := inbox.New(bob.Deps) // New counts the activities that already wait in the journal
 	if err := next.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,8 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 	if err := send(); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("after a restart: %v; want to be told to come again", err)
 	}
-	const dropped = 4 // then the domain holds no more than it may beside another domain
+	// makes the domain's waiting activities fewer than its share beside another domain
+	const dropped = 4
 	dropFor(t, bob, dropped)
 	if err := next.Recount(); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ func dated(create string) string {
 	return strings.Replace(create, `"type":"Note"`, `"type":"Note","published":"`+time.Now().UTC().Format(time.RFC3339Nano)+`"`, 1)
 }
 
-// No activity is lost, doubled or reordered when the clock is set forward and back by an hour,
-// while bob's database is away and activities arrive.
+// The clock is set forward and back by an hour while bob's database is away and activities arrive.
+// No activity is lost, doubled or reordered.
 func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	alice, bob := two(t)
 	steps := []time.Duration{time.Hour, -2 * time.Hour, time.Hour}
@@ -55,12 +55,12 @@ func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	}
 }
 
-// A signature is accepted if its clock differs from ours by up to an hour. A peer that is refused
-// for a larger difference may send the activity again.
+// The engine accepts a signature if its clock differs from ours by up to an hour. A peer may send
+// an activity again that was refused for a larger difference.
 func TestASignatureIsTakenWithinAnHourOfTheClock(t *testing.T) {
 	s := newScene(t)
 	for n, c := range []struct {
-		ahead time.Duration // of our clock
+		ahead time.Duration // how far the sender's clock is ahead of ours
 		want  fault.Kind
 	}{{59 * time.Minute, accepted}, {-59 * time.Minute, accepted}, {61 * time.Minute, fault.Unauthenticated}, {-61 * time.Minute, fault.Unauthenticated}, {0, accepted}} {
 		body := listens(n + 1)[n]

@@ -19,17 +19,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hosted is a conversation that the actor named by hosts. Its group includes alice's device.
+// hosted is a conversation of the host named by the field by. Its group includes alice's device.
 type hosted struct {
 	*peertest.Scene
 	testing.TB
 	by     string // the host; p:/dave by default
 	uri    string
 	host   *mlstest.Device
-	device *mlstest.Device // alice's
+	device *mlstest.Device // alice's device
 	group  *mlstest.Group
 	seq    int
-	hash   string // of the last message, in base64
+	hash   string // the hash of the last message, in base64
 	reset  int
 	nth    int
 }
@@ -63,7 +63,7 @@ func (h *hosted) publish(d *mlstest.Device) {
 	}
 }
 
-// said holds the documents that the host sends about an entry. Tests change them.
+// said holds the documents that the host sends for one entry. Tests change them.
 type said struct {
 	activity, object, labels vocab.Doc
 }
@@ -110,7 +110,7 @@ func (h *hosted) put(kind string, content []byte, epoch uint64, bend ...func(*sa
 	return err
 }
 
-// welcome adds alice's device to the group and sends its Welcome under the next number.
+// welcome adds alice's device to the group and sends the device's Welcome under the next number.
 func (h *hosted) welcome(bend ...func(*said)) error {
 	h.Helper()
 	_, h.group = h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
@@ -174,7 +174,7 @@ func TestAMemberHasItsOwnCopyOfAConversation(t *testing.T) {
 		}
 	}
 	again := h.entry("PrivateMessage", words, 2)
-	for range 2 { // first under another id, then under the same id
+	for range 2 { // the Welcome has another id the first time, and the same id the second time
 		if err := h.Pass("p:/dave", "us:/inbox", again); err != nil {
 			t.Fatal(err)
 		}
@@ -200,8 +200,8 @@ func TestAWelcomeTellsTheEpochThatItLetsInto(t *testing.T) {
 	h.want("after a message", stateOfJoined, "active 0 1 2 2 f")
 }
 
-// 11. An entry is refused if it contradicts the header of its message, or if its sender is not the
-// host of the conversation.
+// Row 11 of docs/conversations.md, Cases and their tests. An entry is refused if it contradicts
+// the header of its message, or if its sender is not the host of the conversation.
 func TestEntriesAreRefusedThatCannotBe(t *testing.T) {
 	h := newHosted(t).begun()
 	other := mlstest.NewGroup(h.host)
@@ -239,8 +239,8 @@ func TestEntriesAreRefusedThatCannotBe(t *testing.T) {
 	}
 }
 
-// A host cannot put a message into another host's conversation by using the id of that
-// conversation's group.
+// A host cannot use the id of another conversation's group to put a message into that
+// conversation.
 func TestAHostCannotReachIntoAnotherConversation(t *testing.T) {
 	mine := newHosted(t).begun()
 	if err := mine.join(""); err != nil {
@@ -260,7 +260,7 @@ func TestAHostCannotReachIntoAnotherConversation(t *testing.T) {
 	mine.want("messages", keptMessages, "welcome 0 dave f f", "welcome 0 dave f f")
 }
 
-// A Welcome takes effect only if it is for a published key package of the user.
+// A Welcome takes effect only if it uses a key package that the user has published.
 func TestAWelcomeNeedsAKeyPackageOfTheUser(t *testing.T) {
 	h := newHosted(t)
 	h.device = mlstest.NewDevice(h.Long("us:/alice"), h.Now())
@@ -292,8 +292,8 @@ func (h *hosted) block(name string) {
 	}
 }
 
-// Messages of a blocked member are kept, because other members' commits build on them. The user
-// gets no event for them.
+// The engine keeps messages of a blocked member, because other members' commits build on them. The
+// user gets no event for such a message.
 func TestBlockedActorsInConversations(t *testing.T) {
 	h := newHosted(t)
 	h.Actor("q:/mallory")
@@ -352,8 +352,8 @@ func TestEventsOfAConversationThatNobodyJoinedAreAStrangers(t *testing.T) {
 	h.want("events once a device has joined", counted, "chatmessage.received 7", "conversation.welcome 1", "events.withheld 1 14", "mls.message.received 7")
 }
 
-// PAY-04: a conversation remembers at most 200 former groups. Otherwise each message that begins
-// another group would make the conversation's row longer.
+// PAY-04: a conversation remembers at most 200 former groups. Without the limit, each message that
+// begins another group would make the conversation's row longer.
 func TestAHostBeginsGroupsWithinBounds(t *testing.T) {
 	h := newHosted(t).begun()
 	next := func() (had string) {
@@ -395,7 +395,8 @@ func TestConversationsOfOneHostAreBoundedUntilTheyAreJoined(t *testing.T) {
 	h.want("conversations", `SELECT count(*)::text FROM conversations`, "20")
 }
 
-// state sends an Update of the conversation with the metadata d.
+// state sends an Update of the conversation with the metadata d. The actor named by the parameter
+// from sends it.
 func (h *hosted) state(d vocab.Doc, from string) error {
 	h.Helper()
 	by := h.Long(from)
@@ -430,7 +431,7 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.want("begun", stateOfJoined, "active 1 0 1 1 f")
-	if err := h.state(pending, "p:/dave"); err != nil { // late
+	if err := h.state(pending, "p:/dave"); err != nil { // the pending state arrives late
 		t.Fatal(err)
 	}
 	h.want("late", stateOfJoined, "active 1 0 1 1 f")
@@ -502,7 +503,7 @@ func TestRow28AHostThatEquivocatesFreezesTheConversation(t *testing.T) {
 	} {
 		for _, proven := range []bool{false, true} {
 			if !proven && name == "two commits of one epoch" {
-				continue // the first of the two commits has a receipt in both cases
+				continue // in both cases the first of the two commits has a receipt
 			}
 			t.Run(fmt.Sprintf("%s, proven %v", name, proven), func(t *testing.T) {
 				h := newHosted(t).begun()
@@ -545,7 +546,8 @@ func TestAMessageInAnotherCollectionIsNoEntry(t *testing.T) {
 	h.want("activities", `SELECT type FROM activities`, "Add")
 }
 
-// One request to the shared inbox reaches each of several members (3.e row 27).
+// Row 27 of docs/conversations.md, Cases and their tests. One request to the shared inbox reaches
+// each of several members.
 func TestRow27OneRequestReachesTwoMembers(t *testing.T) {
 	h := newHosted(t)
 	bob := *h

@@ -21,18 +21,19 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// These are the most that one note may cost, with connections to the databases already open. A
-// batch may cost as much, except for the WAL. A change that needs more says why.
+// These are the highest costs allowed for one note, with connections to the databases already
+// open. A batch has the same limits, except for the WAL. A change that raises a limit says why.
 const (
-	mostTrips   = 2    // to each user's database: claim and read ahead, then store and commit
-	mostShared  = 3    // to the instance's database, for several users: find followers, write the journal, and end its row after the answer
+	// round trips to each user's database: claim and read ahead, then store and commit
+	mostTrips   = 2
+	mostShared  = 3    // round trips to the instance's database, for several users: find followers, write the journal, and end its row after the answer
 	mostWAL     = 5000 // bytes, for one user
-	mostFlushes = 1    // of the WAL, for one user
+	mostFlushes = 1    // flushes of the WAL, for one user
 )
 
-// traffic counts round trips to databases, and transactions that a test commits there. A commit
-// flushes the WAL once if its transaction wrote something, and nothing else waits for a flush. So
-// the count exceeds the true number of flushes by at most one, with fsync on or off.
+// traffic counts round trips to databases, and the transactions that a test commits there. A
+// commit flushes the WAL once if its transaction wrote something. Nothing else waits for a flush.
+// So the count exceeds the true number of flushes by at most one, with fsync on or off.
 type traffic struct{ trips, flushes atomic.Int64 }
 
 // trips holds the traffic to users' databases and to the instance's database.
@@ -54,7 +55,7 @@ func TestWhatANoteCosts(t *testing.T) {
 	s := peertest.NewStage(t, in).Scene(t)
 	s.Follows("p:/carol")
 	const warm, notes = 20, 50
-	for n := range warm { // PostgreSQL prepares statements and writes whole pages at first
+	for n := range warm { // at first, PostgreSQL prepares statements and writes whole pages
 		s.MustSend("p:/carol", mine, note(n, "hi"))
 	}
 	written := func() (bytes int64) {
@@ -112,7 +113,7 @@ func TestWhatABatchCosts(t *testing.T) {
 	}
 }
 
-// The test is not parallel, because it would count other tests' round trips. A note sometimes also
+// The test is not parallel, because it would count other tests' round trips. Sometimes a note also
 // renews a value of the instance that is cached for some seconds.
 func TestWhatANoteForSeveralCosts(t *testing.T) {
 	var trips trips
@@ -142,7 +143,7 @@ func TestWhatANoteForSeveralCosts(t *testing.T) {
 	}
 }
 
-// throughProxy opens the databases of a cluster again, through a proxy that counts the traffic.
+// throughProxy opens a cluster's databases a second time, through a proxy that counts the traffic.
 func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	t.Helper()
 	probe, err := c.Instance.Users.Find(t.Context(), dbtest.User(t, c, "probe"))
@@ -180,13 +181,13 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	return again
 }
 
-// proxy forwards messages between clients and the server. The counter function chooses the traffic
-// of a connection by its first message.
+// proxy forwards messages between clients and the server. For each connection it calls counter()
+// with the first message. counter() returns the traffic to which the connection belongs.
 func proxy(listener net.Listener, socket string, counter func(startup []byte) *traffic) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
-			return // it was closed
+			return // the listener was closed
 		}
 		server, err := net.Dial("unix", socket)
 		if err != nil {
@@ -206,14 +207,14 @@ func proxy(listener net.Listener, socket string, counter func(startup []byte) *t
 				_ = of.countFlushes(server, client) // until either side closes its connection
 				_ = client.Close()
 			}()
-			_ = of.countTrips(startup, r, server) // as above
+			_ = of.countTrips(startup, r, server) // also until either side closes its connection
 		}()
 	}
 }
 
-// countTrips forwards a client's messages and counts how often the client waits for an answer:
-// after a Sync or a Query (PostgreSQL documentation, Message Formats). It does not count the ping
-// that a pool sends before it uses a connection that was idle for a second.
+// countTrips forwards a client's messages. It counts how often the client waits for an answer,
+// which is after each Sync or Query (PostgreSQL documentation, Message Formats). It does not count
+// the ping that a pool sends before it uses a connection that was idle for a second.
 func (n *traffic) countTrips(startup []byte, r *bufio.Reader, server io.Writer) error {
 	for m := startup; ; {
 		if _, err := server.Write(m); err != nil {
@@ -229,10 +230,10 @@ func (n *traffic) countTrips(startup []byte, r *bufio.Reader, server io.Writer) 
 	}
 }
 
-// countFlushes forwards the server's messages and counts commits. It counts each COMMIT, and each
-// statement outside of BEGIN and COMMIT, which the server commits at the next ReadyForQuery. It
-// does not count a SELECT, because a SELECT flushes nothing. Once a second a SELECT asks which
-// users are active.
+// countFlushes forwards the server's messages and counts commits. Each COMMIT counts. So does each
+// statement outside of BEGIN and COMMIT, because the server commits it at the next ReadyForQuery.
+// A SELECT does not count: it flushes nothing, and once a second a SELECT asks which users are
+// active.
 func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
 	r, begun, alone := bufio.NewReader(server), false, false
 	for {
@@ -260,7 +261,8 @@ func (n *traffic) countFlushes(server io.Reader, client io.Writer) error {
 	}
 }
 
-// message reads one message. The message begins with its type, of kind bytes, and its length.
+// message reads one message. The message begins with a type, which has as many bytes as the
+// parameter kind says, and with its length.
 func message(r *bufio.Reader, kind int) ([]byte, error) {
 	head, err := r.Peek(kind + 4)
 	if err != nil {

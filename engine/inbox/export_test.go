@@ -17,13 +17,13 @@ func (i *Inbox) Waiting() int { return int(i.intake.Places.Used()) }
 // Held returns how many bytes of bodies the writers hold.
 func (i *Inbox) Held() int64 { return i.intake.Memory.Used() }
 
-// Limit bounds how many activities may wait, and how many bytes their bodies may have.
+// Limit sets how many activities may wait, and how many bytes their bodies may have together.
 func (i *Inbox) Limit(n int, bytes int64) {
 	i.intake.Places, i.intake.Memory = policy.Queue.PoolOf(int64(n)), policy.QueueBytes.PoolOf(bytes)
 }
 
-// Backlog returns how many activities wait for u in the journal, and how many bytes they have, by
-// the intake's own count.
+// Backlog returns how many activities wait for u in the journal, and how many bytes they have. It
+// returns the intake's own counts.
 func (i *Inbox) Backlog(u vocab.Username) (activities, bytes int64) {
 	b := i.intake.Backlogs.Of(u)
 	return b.Activities.Used(), b.Bytes.Used()
@@ -36,10 +36,10 @@ func (i *Inbox) Backoff(least, most time.Duration) {
 	i.applier.rivals.backoff = i.intake.Backoff
 }
 
-// Stalled reports whether u is stalled.
+// Stalled reports whether u's database cannot be used now or u still catches up.
 func (i *Inbox) Stalled(u vocab.Username) bool { return slices.Contains(i.intake.Stalled(), u) }
 
-// Tend looks after the journal once. It also takes up the rows that the intake does not know,
+// Tend looks after the journal once. It takes up rows that the intake does not know at once,
 // without waiting until they are old.
 func (i *Inbox) Tend() error { return errors.Join(i.intake.TakeStrays(0), i.intake.Tend()) }
 
@@ -49,7 +49,7 @@ func (i *Inbox) Recount() error { return i.intake.Recount(context.Background()) 
 // Compared waits until no comparison of followers is running.
 func (i *Inbox) Compared() { i.followers.running.Wait() }
 
-// Offers returns how many senders wait for a comparison of their followers.
+// Offers returns how many senders wait until their followers are compared.
 func (i *Inbox) Offers() int {
 	i.followers.mu.Lock()
 	defer i.followers.mu.Unlock()
@@ -79,8 +79,8 @@ func (i *Inbox) NewActorsDaily(n int) {
 	i.bounds.newActors = policy.NewActors.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// NewAcquaintancesDaily bounds how many users a day get a new acquaintance of one domain. Users
-// who follow an actor of the domain are not counted.
+// NewAcquaintancesDaily limits how many users a day get a new acquaintance of one domain. The
+// limit does not count users who follow an actor of the domain.
 func (i *Inbox) NewAcquaintancesDaily(n int) {
 	i.bounds.newAcquaintances = policy.NewAcquaintances.LimiterAt(policy.Daily(n), i.Now)
 }
@@ -113,7 +113,8 @@ func (i *Inbox) RenewAll() { i.renewer.renewAll() }
 // Renewing returns how many actors wait for their renewal.
 func (i *Inbox) Renewing() int64 { return i.renewer.room.Used() }
 
-// RivalTime returns for how long the engine tries to ask an unreachable server whose an object is.
+// RivalTime returns how long the engine tries to ask an unreachable server about the author of an
+// object.
 func (i *Inbox) RivalTime() (all time.Duration) {
 	for try := 1; try < rivalTries; try++ {
 		all += i.applier.rivals.backoff.After(try - 1)
@@ -121,8 +122,9 @@ func (i *Inbox) RivalTime() (all time.Duration) {
 	return all
 }
 
-// AskAfterAnswer lets a drain of u's ask about an activity whose answer came while u's database
-// was applying it. It reports whether the drain will read the journal again.
+// AskAfterAnswer simulates a drain of u that asks another server about an activity. The server's
+// answer came while u's database applied the activity. AskAfterAnswer reports whether the drain
+// will read the journal again.
 func (i *Inbox) AskAfterAnswer(u vocab.Username) (again bool) {
 	r := i.applier.rivals
 	r.revisit = func(vocab.Username) { again = true }

@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// group makes a Group actor that alice follows. It returns a function that builds an Announce of
+// group makes a Group actor that alice follows. It returns announce, which builds an Announce by
 // the group.
 func group(s *peertest.Scene) (announce func(n int, inner string) string) {
 	g := s.Actor("p:/group")
@@ -31,8 +31,8 @@ func createdBy(n int) string {
 	return fmt.Sprintf(`{"id":"q:/creates/%d","type":"Create","actor":"q:/eve","to":"as:Public","object":{"id":"q:/notes/%d","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}}`, n, n)
 }
 
-// The fetches from other servers that a group causes have a budget. The engine remembers the
-// announced activities beyond it as ignored.
+// A budget limits the fetches from other servers that a group causes. The engine records announced
+// activities above the budget as ignored.
 func TestAGroupsFetchesAreBounded(t *testing.T) {
 	const all = 10_000
 	s := newScene(t)
@@ -55,8 +55,8 @@ func TestAGroupsFetchesAreBounded(t *testing.T) {
 	}
 }
 
-// A group's server delivers in order. So the group gets a 202, even if the announced object's
-// server returns an error.
+// A group's server delivers its activities in order. So the engine answers it 202, even if the
+// announced object's server returns an error.
 func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -74,8 +74,8 @@ func TestAGroupIsNotToldOfOtherServers(t *testing.T) {
 	}
 }
 
-// A group is answered Unavailable when too many requests wait for the post's server. It sends the
-// post again.
+// The engine answers a group Unavailable when too many requests wait for the post's server. The
+// group sends the post again.
 func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 	const all = 9
 	s := newScene(t)
@@ -86,7 +86,7 @@ func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 		s.Handle(id, func(w http.ResponseWriter, _ *http.Request) {
 			<-answer
 			w.Header().Set("Content-Type", vocab.ActivityJSON)
-			_, _ = fmt.Fprint(w, s.Long(`{"@context":"https://www.w3.org/ns/activitystreams","id":"`+id+`","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)) // the client stays connected
+			_, _ = fmt.Fprint(w, s.Long(`{"@context":"https://www.w3.org/ns/activitystreams","id":"`+id+`","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)) // the write succeeds: the client stays connected
 		})
 	}
 	type result struct {
@@ -117,8 +117,8 @@ func TestAGroupComesAgainWhenTooManyWait(t *testing.T) {
 	}
 }
 
-// The engine asks the author's server about a post despite its proof, because the author may have
-// deleted the post since the proof was made.
+// The engine asks the author's server about a post that has a valid proof, because the author may
+// have deleted the post after the proof was made.
 func TestAGroupBringsNothingBackByAnOldProof(t *testing.T) {
 	for status, want := range map[int]string{http.StatusOK: "", http.StatusGone: inbox.IgnoredUnproven} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
@@ -143,9 +143,9 @@ func TestAGroupBringsNothingBackByAnOldProof(t *testing.T) {
 	}
 }
 
-// A proof in an announced activity shows who wrote a post, but not that the author may use the
-// post's id. If another author's post has that id, it stays unless its server shows the new
-// author.
+// The proof in an announced activity shows who wrote a post, but not that the author may use the
+// post's id. If the user already holds another author's post with that id, the held post stays,
+// unless the post's server names the new author.
 func TestAnAnnouncedProofTakesNoIDFromAnotherAuthor(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)

@@ -21,8 +21,8 @@ func confirmMove(s *peertest.Scene) {
 	now.Show()
 }
 
-// listFollowers returns the users that the instance database marks as possible followers of an
-// actor.
+// listFollowers returns the users that the instance database marks as possible followers of the
+// named actor.
 func listFollowers(t *testing.T, s *peertest.Scene, name string) []vocab.Username {
 	t.Helper()
 	users, err := s.Store.Instance.Acquaintances.Users(t.Context(), s.ID(name), true)
@@ -32,8 +32,9 @@ func listFollowers(t *testing.T, s *peertest.Scene, name string) []vocab.Usernam
 	return users
 }
 
-// PAY-05: a Move marks only users who followed the old account as followers of the new one. A
-// sender does not pay for activities to its followers, so it must not be able to mark strangers.
+// PAY-05: a Move marks only users who followed the old account as followers of the new account.
+// Activities to followers cost their sender nothing, so a sender must not be able to mark
+// strangers as its followers.
 func TestAMoveMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -75,7 +76,7 @@ func TestAMoveForStrangersAloneIsIgnoredAndNobodyIsAsked(t *testing.T) {
 }
 
 // A Move that waits in the journal also marks only followers of the old account. An earlier
-// version may have stored it for other users, too.
+// version of the engine may have stored the Move for other users, too.
 func TestAMoveThatWaitedMarksOnlyFollowersOfTheOldAccount(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")

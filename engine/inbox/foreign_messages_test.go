@@ -18,8 +18,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// foreign sends a message as a server does that supports MLS without hosts: as a Create by its
-// sender. The argument more holds further names and values of the object's properties.
+// foreign sends a message as servers do that support MLS without hosts: as a Create by its sender.
+// The parameter more holds further properties of the object, as names and values in turn.
 func (h *hosted) foreign(inbox, kind string, content []byte, more ...any) (id string, err error) {
 	h.Helper()
 	by, me := h.Long(h.by), h.Long("us:/alice")
@@ -45,12 +45,12 @@ func (h *hosted) sends(inbox, kind string, content []byte, more ...any) string {
 	return id
 }
 
-// grow adds alice's device to the group.
+// grow adds alice's device to the host's group.
 func (h *hosted) grow() {
 	_, h.group = h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
 }
 
-// F4. A conversation is found for a Welcome without a context when the first message names the
+// Fixture F4. A Welcome has no context. Its conversation is found when the first message names the
 // Welcome as its context.
 func TestF4AWelcomeWithoutAContext(t *testing.T) {
 	h := newHosted(t)
@@ -58,15 +58,15 @@ func TestF4AWelcomeWithoutAContext(t *testing.T) {
 	first := h.sends("us:/inbox", "Welcome", h.group.Welcome(h.device), "context", nil)
 	other := mlstest.NewDevice(h.Long("us:/alice"), h.Now())
 	h.publish(other)
-	h.sends("us:/inbox", "Welcome", h.group.Welcome(other), "context", nil) // so that two Welcomes are possible
+	h.sends("us:/inbox", "Welcome", h.group.Welcome(other), "context", nil) // this makes two Welcomes possible
 	h.sends("us:/inbox", "PrivateMessage", h.group.Message(), "context", first)
 	h.want("conversations", `SELECT concat_ws(' ', group_id, host_uri = '') FROM conversations`, h.group.ID+" t")
 	h.want("its Welcome", `SELECT object_uri FROM mls_welcomes WHERE conversation_id IS NOT NULL`, first)
 	h.want("messages", keptMessages, "welcome 0 dave f f", "welcome 0 dave f f", "application 1 1 dave f f")
 }
 
-// F3, F5, F6, F12: messages in these forms are kept, and so are messages that this server cannot
-// read. All are answered 202.
+// Fixtures F3, F5, F6 and F12. The engine keeps messages in these forms and messages that it
+// cannot read. It answers 202 to all of them.
 func TestFixturesOfOtherServersAreKept(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.RequestStrangers)
@@ -87,7 +87,7 @@ func TestFixturesOfOtherServersAreKept(t *testing.T) {
 	}
 }
 
-// F8. A hidden recipient gets the message, and the stored copy does not name the hidden
+// Fixture F8. A hidden recipient gets the message. The stored copy does not name the hidden
 // recipients.
 func TestF8HiddenRecipients(t *testing.T) {
 	h := newHosted(t)
@@ -99,8 +99,9 @@ func TestF8HiddenRecipients(t *testing.T) {
 	}
 }
 
-// F9 and row 26. A message of the next epoch arrives before its commit, and both arrive through
-// two inboxes. Each is kept once.
+// Fixture F9, and rows 7 and 26 of docs/conversations.md, Cases and their tests. A message of the
+// next epoch arrives before the commit that begins this epoch. Both arrive through two inboxes.
+// The engine keeps each of them once.
 func TestRow7AndF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 	h := newHosted(t)
 	h.grow()
@@ -115,7 +116,8 @@ func TestRow7AndF9MessagesByTwoInboxesInAnyOrder(t *testing.T) {
 		h.sends(inbox, "PrivateMessage", commit)
 		h.sends(inbox, "PrivateMessage", words)
 	}
-	second := h.group.PrivateCommit() // of the same epoch; the devices choose between the two
+	// a commit of the same epoch; the devices choose between the two commits
+	second := h.group.PrivateCommit()
 	h.sends(mine, "PrivateMessage", second)
 	h.want("messages", keptMessages, "welcome 0 dave f f", "application 1 1 dave f f", "application 2 2 dave f f", "commit 3 1 dave f f", "commit 4 1 dave f f")
 	h.want("state", stateOfJoined, "active 0 2 4 4 f")
@@ -179,7 +181,7 @@ func TestF13ForgedLabelsAndContexts(t *testing.T) {
 }
 
 // In a mixed group a member's own server may deliver a message before the host does. The message
-// then gets the host's place in the order, and is not stored twice.
+// then gets its place in the order from the host, and is not stored twice.
 func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
 	h := newHosted(t).begun()
 	words := h.group.Message()
@@ -231,7 +233,8 @@ func TestAnInvitationTakesNoEarlyMessageOfAStranger(t *testing.T) {
 	honest.want("conversations", claims, "mallory welcome application", "- application application")
 }
 
-// The header of a message decides. A label that contradicts it is counted in a metric.
+// The header of a message decides what the message is. A metric counts labels that contradict the
+// header.
 func TestLabelsThatContradictTheHeaderAreCounted(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	h := newHostedIn(t, peertest.NewStage(t, peertest.NewInbound(t, func(d *inbox.Deps) { d.Metrics = metrics })).Scene(t)).begun()
@@ -239,7 +242,7 @@ func TestLabelsThatContradictTheHeaderAreCounted(t *testing.T) {
 	words := h.group.Message
 	h.sends(mine, "PrivateMessage", words())
 	h.sends(mine, "PrivateMessage", words(), "lwMetadata", vocab.Doc{"mlsGroupId": h.group.ID, "mlsEpoch": h.group.Epoch})
-	h.sends(mine, "PrivateMessage", []byte{0, 1, 9}) // has no readable header
+	h.sends(mine, "PrivateMessage", []byte{0, 1, 9}) // this content has no readable header
 	want := func(what string, n float64) {
 		t.Helper()
 		if got := counted(t, metrics, "lightweb_mls_mislabeled_total", ""); got != n {
@@ -247,7 +250,7 @@ func TestLabelsThatContradictTheHeaderAreCounted(t *testing.T) {
 		}
 	}
 	want("true labels", 0)
-	h.sends(mine, "GroupInfo", h.group.PrivateCommit()) // as Emissary labels commits
+	h.sends(mine, "GroupInfo", h.group.PrivateCommit()) // Emissary labels commits as GroupInfo
 	want("another type", 1)
 	h.sends(mine, "PrivateMessage", words(), "lwMetadata", vocab.Doc{"mlsGroupId": "urn:uuid:" + uuid.NewString()})
 	want("another group", 2)

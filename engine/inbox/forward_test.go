@@ -18,8 +18,8 @@ const ghost = `{ "id":"p:/replies/1/create", "type":"Create","actor":"p:/carol",
 	"odd": {"type":"Odd", "value":"z\u0031"},
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","content":"hi", "inReplyTo":"us:/alice/objects/1"} }`
 
-// author lets alice write a note and have four followers: eve and finn, who share an inbox, gus of
-// the same server with an inbox of his own, and dave of carol's server.
+// author lets alice write a note and have four followers. eve and finn share an inbox. gus, on the
+// same server, has an inbox of his own. dave is on carol's server.
 func author(s *peertest.Scene) {
 	s.Posts("us:/alice/objects/1", "as:Public")
 	for _, name := range []string{"q:/eve", "q:/finn", "q:/gus", "p:/dave"} {
@@ -41,7 +41,7 @@ func with(before ...string) func(*peertest.Scene) {
 }
 
 // FE-08: the forwarder's digest of its followers contains every follower on the recipient's
-// server, also one that the activity is not sent to.
+// server, even a follower that does not get the activity.
 func TestForwardingSaysWhoFollows(t *testing.T) {
 	s := newScene(t)
 	author(s)
@@ -72,7 +72,7 @@ func TestForwarding(t *testing.T) {
 		given func(*peertest.Scene)
 		inbox string
 		body  string
-		want  []string // where to
+		want  []string // the destinations
 	}{
 		{"IN-05 a reply, cc the followers", author, mine, ghost, both},
 		{"through the shared inbox", author, shared, ghost, both},
@@ -132,7 +132,7 @@ func TestForwarding(t *testing.T) {
 			s := stage.Scene(t)
 			tt.given(s)
 			first := s.Column(t, s.Alice, `SELECT coalesce(max(id), 0) FROM deliveries`)[0]
-			for range 2 { // it is forwarded once
+			for range 2 { // the second arrival is not forwarded
 				s.MustSend("p:/carol", tt.inbox, tt.body)
 				s.MustSend("p:/carol", shared, tt.body)
 			}
@@ -184,8 +184,8 @@ func TestForwardingHasAnEndForEachSender(t *testing.T) {
 	}
 }
 
-// An Undo is forwarded only for a forwarded activity, and once. A forwarded activity can be taken
-// back even if its sender has used up the bound.
+// An Undo is forwarded once, and only if the activity that it undoes was forwarded. A sender can
+// take back a forwarded activity even after its bound is used up.
 func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")
@@ -208,7 +208,7 @@ func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
 	if len(undone) >= len(likes)+10 {
 		t.Errorf("%d Undos and %d Likes are passed on, want one for each", len(undone), len(likes))
 	}
-	for n := range 60 { // another Like each time, but always an Undo of the first one
+	for n := range 60 { // each Like is a new one, but each Undo is of the first Like
 		for _, body := range []string{`{"id":"p:/likes/again/%[1]d","type":"Like","actor":"p:/carol","to":"us:/alice/followers","object":"us:/alice/objects/1"}`,
 			`{"id":"p:/undos/again/%[1]d","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/likes/0","type":"Like","object":"us:/alice/objects/1"}}`} {
 			s.MustSend("p:/carol", mine, fmt.Sprintf(body, n))
@@ -219,8 +219,8 @@ func TestWhatTakesBackIsForwardedOnceForWhatWasForwarded(t *testing.T) {
 	}
 }
 
-// A Delete of a forwarded activity goes to the followers who got the activity, also to those who
-// no longer follow. It does not go to newer followers.
+// A Delete of a forwarded activity goes to the followers who got the activity, even if they no
+// longer follow. It does not go to newer followers.
 func TestWhatTakesBackGoesWhereItWasForwarded(t *testing.T) {
 	s := newScene(t)
 	author(s)
@@ -236,8 +236,8 @@ func TestWhatTakesBackGoesWhereItWasForwarded(t *testing.T) {
 	}
 }
 
-// A follower on this server gets forwarded activities like a follower elsewhere. They appear in
-// the thread that they answer, and in no feed (SEE-02).
+// A follower on this server gets forwarded activities as a follower elsewhere does. They appear in
+// the thread of the post that they answer, and in no feed (SEE-02).
 func TestForwardingToALocalFollower(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

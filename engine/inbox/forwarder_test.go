@@ -13,9 +13,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A local hand-over keeps its forwarder while it waits in the journal, after a restart, and when
-// it is given back. An answer for alice's followers enters bob's thread because he follows her,
-// but not if he has blocked her meanwhile.
+// The engine knows which local user handed an activity over while the activity waits in the
+// journal, after a restart, and when an operator retries it. bob follows alice, so an answer that
+// she forwards to her followers enters bob's thread. It does not enter his thread if he has
+// blocked her meanwhile.
 func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -91,8 +92,8 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 	}
 }
 
-// An Update forwarded by another actor may be as old as its proof. If it does not say when the
-// post was changed, it does not replace a stored version.
+// An Update that another actor forwards may be as old as its proof. If the Update does not say
+// when the post was changed, it does not replace a stored version.
 func TestAnUndatedUpdateThatIsPassedOnReplacesNothing(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -13,12 +13,12 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// deletesCarol returns a Delete by which carol deletes herself. Each n gives another id.
+// deletesCarol returns a Delete by which carol deletes herself. The number n makes its id unique.
 func deletesCarol(n int) string {
 	return fmt.Sprintf(`{"id":"p:/deletes/%d","type":"Delete","actor":"p:/carol","object":"p:/carol"}`, n)
 }
 
-// forge sends a body to the shared inbox with an invalid signature of carol's.
+// forge sends a body of carol's to the shared inbox with an invalid signature.
 func forge(s *peertest.Scene, body string) error {
 	r := s.Request("p:/carol", shared, body)
 	r.Header.Set("Signature", strings.Replace(r.Header.Get("Signature"), ":", ":AAAA", 1))
@@ -31,8 +31,8 @@ func reached(t *testing.T, metrics *prometheus.Registry) int {
 	return int(counted(t, metrics, "lightweb_inbox_activities_total", ""))
 }
 
-// IDN-03: Deletes of a deleted account reach users once an hour. Anybody can send such Deletes,
-// with any id and without a key.
+// IDN-03: Deletes of a deleted account reach users at most once an hour. Anybody can send such
+// Deletes, with any id and without a key.
 func TestDeletesOfAnAccountThatIsGoneReachUsersOnceAnHour(t *testing.T) {
 	for name, send := range map[string]func(*peertest.Scene, string) error{
 		"that nobody signed":         forge,
@@ -45,7 +45,8 @@ func TestDeletesOfAnAccountThatIsGoneReachUsersOnceAnHour(t *testing.T) {
 			alice.MustSend("p:/carol", shared, note(1, "hi"))
 			settled(t, alice, bob)
 			alice.Answer("p:/carol", http.StatusGone)
-			alice.Later(25 * time.Hour) // until carol's server is asked again
+			// until the engine may ask carol's server again
+			alice.Later(25 * time.Hour)
 			before := reached(t, metrics)
 			sendAll := func(from int) int {
 				t.Helper()
@@ -73,8 +74,8 @@ func TestDeletesOfAnAccountThatIsGoneReachUsersOnceAnHour(t *testing.T) {
 	}
 }
 
-// A Delete that could not be written to the journal is refused, and takes effect when it is sent
-// again.
+// The engine refuses a Delete that it could not write to the journal. The Delete takes effect when
+// it is sent again.
 func TestADeleteOfAnAccountThatIsGoneCountsOnceItIsAccepted(t *testing.T) {
 	alice, bob := two(t)
 	alice.MustSend("p:/carol", shared, note(1, "hi"))

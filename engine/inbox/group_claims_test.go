@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// speaker is alice's server, with only the methods that a Welcome needs.
+// speaker stands for alice's server. It has only the methods that a Welcome needs.
 type speaker struct {
 	conversation.Actors
 	id vocab.ID
@@ -20,8 +20,8 @@ type speaker struct {
 
 func (s speaker) ID(vocab.Username) vocab.ID { return s.id }
 
-// join lets alice's device confirm the Welcome of the host. The argument group is the group's id
-// if the conversation has no host.
+// join lets alice's device confirm the Welcome of the host. If the conversation has no host, the
+// parameter group is the id of its MLS group.
 func (h *hosted) join(group string) error {
 	h.Helper()
 	r := conversation.NewRegistry(conversation.Deps{Store: h.Store, Actors: speaker{id: h.ID("us:/alice")}, Log: slog.New(slog.DiscardHandler), Now: h.Now})
@@ -69,7 +69,7 @@ func TestAnInvitationClaimsNoGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			words := honest.group.Message()
-			honest.sends(mine, "PrivateMessage", words) // dave's server is faster than the host
+			honest.sends(mine, "PrivateMessage", words) // dave's own server delivers the message before the host does
 			if err := honest.put("PrivateMessage", words, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestAnInvitationKeepsNoGroupFromItsMembers(t *testing.T) {
 	squatter, honest := rivals(t)
 	squatter.begun()
 	honest.grow()
-	honest.sends(mine, "PrivateMessage", honest.group.PrivateCommit()) // the commit arrives before the Welcome
+	honest.sends(mine, "PrivateMessage", honest.group.PrivateCommit()) // the commit arrives before the Welcome that begins its group
 	honest.sends(mine, "Welcome", honest.group.Welcome(honest.device))
 	honest.sends(mine, "PrivateMessage", honest.group.Message())
 	honest.want("conversations", claims, "mallory welcome", "- commit application")
@@ -98,7 +98,7 @@ func TestAnInvitationKeepsNoGroupFromItsMembers(t *testing.T) {
 	honest.want("conversations once a device has joined", claims, "mallory welcome", "- commit application commit")
 }
 
-// A conversation can begin its next group although an invitation already claims that group's id.
+// A conversation can begin its next group even if an invitation already claims that group's id.
 // Members may know the id in advance.
 func TestAnInvitationHoldsUpNoReset(t *testing.T) {
 	squatter, honest := rivals(t)
@@ -115,8 +115,8 @@ func TestAnInvitationHoldsUpNoReset(t *testing.T) {
 	honest.want("the group", `SELECT group_id FROM conversations WHERE uri = '`+honest.uri+`'`, squatter.group.ID)
 }
 
-// A user can be in one group of an id only. An invitation with the id of a group that a device has
-// joined is refused, as devices refuse it (RFC 9420 §12.4.3.1).
+// A user can be in only one group with a given id. If a device has joined a group, an invitation
+// to another group with the same id is refused. Devices refuse it too (RFC 9420 §12.4.3.1).
 func TestAGroupThatADeviceHasJoinedIsTaken(t *testing.T) {
 	squatter, honest := rivals(t)
 	honest.begun()

@@ -24,7 +24,7 @@ func withVotes(s *peertest.Scene) (vote func(n int, voter string) string) {
 	}
 }
 
-// voters returns the actors whose votes alice holds.
+// voters returns the last path segment of each actor whose vote alice holds.
 func voters(t *testing.T, s *peertest.Scene) (all []string) {
 	t.Helper()
 	for _, v := range s.Column(t, s.Alice, `SELECT actor_uri FROM reactions WHERE kind = 'review' ORDER BY 1`) {
@@ -51,8 +51,8 @@ func TestAVoteThatAGroupBroughtGoesWithItsActor(t *testing.T) {
 	}
 }
 
-// The new voters of a group have a budget, because a group could invent voters. The group pays
-// even if alice follows it.
+// A budget limits the new voters of a group, because a group could invent voters. A follow by
+// alice does not exempt the group.
 func TestNewVotersOfAGroupHaveABudget(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

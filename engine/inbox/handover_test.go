@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// handed returns a scene in which bob, another user, follows alice. It also returns a function
-// that hands an activity over from alice to bob, as the delivery queue does.
+// handed returns a scene of alice and her follower bob, both users of this server. hand() hands an
+// activity over from alice to bob, as the delivery queue does.
 func handed(t *testing.T) (alice, bob *peertest.Scene, hand func(body string)) {
 	t.Helper()
 	alice = newScene(t)
@@ -40,15 +40,17 @@ func handed(t *testing.T) (alice, bob *peertest.Scene, hand func(body string)) {
 	}
 }
 
-// answer returns an answer of 3 KiB by an actor to alice's post, for her followers.
+// answer returns an answer of 3 KiB to alice's post, addressed to her followers. The parameter by
+// names its author.
 func answer(by string, n int) string {
 	return strings.ReplaceAll(fmt.Sprintf(`{"id":"BY/creates/%[1]d","type":"Create","actor":"BY","to":["as:Public","us:/alice/followers"],
 		"object":{"id":"BY/notes/%[1]d","type":"Note","attributedTo":"BY","to":["as:Public","us:/alice/followers"],"content":"%[2]s","inReplyTo":"us:/alice/objects/1"}}`,
 		n, strings.Repeat("x", 3<<10)), "BY", by)
 }
 
-// PAY: the domain of an activity's actor pays for it when a user of this server forwards it, as
-// when that domain itself sends it. The forwarder and other domains pay nothing.
+// PAY: when a user of this server forwards an activity, the domain of the activity's actor pays
+// for it, as if that domain had sent the activity itself. The forwarder and other domains pay
+// nothing.
 func TestALocalHandOverIsPaidByTheDomainOfItsActor(t *testing.T) {
 	alice, bob, hand := handed(t)
 	const own = `{"id":"us:/alice/creates/%[1]d","type":"Create","actor":"us:/alice","to":"us:/alice/followers",
@@ -94,7 +96,7 @@ func TestALocalHandOverIsPaidByTheDomainOfItsActor(t *testing.T) {
 	}
 }
 
-// The domain of an actor new to this server pays for storing the actor, also when a local user
+// When an actor is new to this server, its domain pays for storing the actor, even if a local user
 // forwards the actor's activity.
 func TestAnActorOfALocalHandOverIsPaidByItsDomain(t *testing.T) {
 	alice, _, hand := handed(t)
@@ -117,8 +119,8 @@ func TestAnActorOfALocalHandOverIsPaidByItsDomain(t *testing.T) {
 	}
 }
 
-// A local hand-over counts towards the users to which a domain may be new in a day. Following the
-// forwarder is not following that domain.
+// A limited number of users a day may get a new acquaintance of a domain. A local hand-over counts
+// towards that limit. A user who follows the forwarder does not thereby follow the domain.
 func TestALocalHandOverMakesAcquaintancesWithinTheBudget(t *testing.T) {
 	alice, _, hand := handed(t)
 	alice.Inbox.NewAcquaintancesDaily(1)
@@ -134,8 +136,8 @@ func TestALocalHandOverMakesAcquaintancesWithinTheBudget(t *testing.T) {
 	}
 }
 
-// The domain that paid for an activity pays again when the operator lets the activity be applied
-// after it was set aside.
+// An activity that was set aside is charged to its sender's domain again when the operator retries
+// it.
 func TestWhatIsGivenBackIsPaidByTheDomainOfItsSender(t *testing.T) {
 	alice, bob, _ := handed(t)
 	p := user.Poisoned{URI: alice.ID("p:/carol/creates/1"), Actor: alice.ID("p:/carol"), Raw: []byte(alice.Long(answer("p:/carol", 1))), Forwarders: []vocab.ID{alice.ID("us:/alice")}}

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// why returns the reason for which an activity is remembered as ignored. It is empty if the
-// activity is not remembered.
+// why returns the recorded reason for which an activity was ignored. It returns "" if there is no
+// record.
 func why(t *testing.T, s *peertest.Scene, activity string) string {
 	t.Helper()
 	if err := s.Inbox.FlushIgnored(context.Background()); err != nil {
@@ -28,8 +28,8 @@ func why(t *testing.T, s *peertest.Scene, activity string) string {
 	return g.Reason
 }
 
-// The engine remembers, with the reason, an activity that it answered 202 and that no user keeps.
-// It does not remember one that any user keeps.
+// The engine records each activity that it answered 202 and that no user keeps, with the reason.
+// It does not record an activity that any user keeps.
 func TestWhatIsKeptForNobodyIsRemembered(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -65,8 +65,8 @@ func TestWhatABlockedActorSendsIsRemembered(t *testing.T) {
 	}
 }
 
-// An activity for several recipients makes one row and one log line if none of them keeps it. It
-// makes none if one of them keeps it.
+// An activity for several recipients causes one record and one log line if none of them keeps it.
+// It causes neither if one of them keeps it.
 func TestAnActivityIsIgnoredOnceForAllItsRecipients(t *testing.T) {
 	var log bytes.Buffer
 	alice, bob := two(t, func(d *inbox.Deps) { d.Log = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -36,10 +36,10 @@ func two(t *testing.T, change ...func(*inbox.Deps)) (alice, bob *peertest.Scene)
 }
 
 // patience is the time that tests give to the inbox's own work. It suffices to drain a journal of
-// 48 MiB on a busy machine, also with the race detector.
+// 48 MiB on a busy machine, even with the race detector.
 const patience = 2 * time.Minute
 
-// eventually waits up to patience until is returns true, and fails the test otherwise.
+// eventually waits until is() returns true. It fails the test if that takes longer than patience.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick, limit := time.NewTicker(2*time.Millisecond), time.NewTimer(patience)
@@ -133,9 +133,9 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 			bob.Unable(bob.Alice)
 			const all = 30
 			for n := range all {
-				to := shared // one row for both
+				to := shared // one row of the journal for both users
 				if n%3 == 1 {
-					to = strings.Replace(mine, "us:/alice", string(bob.ID("us:/alice")), 1) // bob's own
+					to = strings.Replace(mine, "us:/alice", string(bob.ID("us:/alice")), 1) // bob's own inbox
 				}
 				alice.MustSend("p:/carol", to, note(n, "first"))
 				if to != shared {
@@ -156,7 +156,8 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 			if got := created(t, bob); !slices.Equal(got, numbers(all)) {
 				t.Errorf("bob got %q, want all once and in order", got)
 			}
-			want := slices.Repeat([]string{"first"}, all-1) // one is deleted
+			// the administrator deletes one of the rows
+			want := slices.Repeat([]string{"first"}, all-1)
 			want[3] = "second"
 			if got := contents(t, bob); !slices.Equal(got, want) {
 				t.Errorf("bob has %q, want %q", got, want)
@@ -171,7 +172,8 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 	}
 }
 
-// rename renames a user's database. In both names %[1]s stands for its right name.
+// rename renames a user's database. In the parameters from and to, %[1]s stands for the original
+// name.
 func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	t.Helper()
 	row, err := s.Store.Instance.Users.Find(t.Context(), s.Alice)
@@ -188,8 +190,8 @@ func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	}
 }
 
-// Accepted activities stay in memory while neither bob's database nor the journal can be written.
-// They stay until one of the two can be written.
+// While neither bob's database nor the journal can be written, accepted activities stay in memory.
+// They leave it once one of the two can be written.
 func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	alice, bob := two(t)
 	obstruct(t, bob)
@@ -251,8 +253,8 @@ func TestTheSameActivityAtBothInboxesTakesEffectOnce(t *testing.T) {
 	}
 }
 
-// An activity that arrives several times, while its recipients' databases are away, makes one row.
-// Each arrival adds its recipients to the row.
+// An activity arrives several times while its recipients' databases are away. The journal gets one
+// row for it. Each arrival adds its recipients to the row.
 func TestOneRowForOneActivity(t *testing.T) {
 	alice, bob := two(t)
 	alice.Down(t, alice.Alice)
@@ -287,7 +289,7 @@ func TestANewProcessTakesOverTheJournal(t *testing.T) {
 	if n := journal(t, alice); n.Rows != all || n.Waiting != 0 {
 		t.Fatalf("the journal holds %+v, want %d rows in writers' hands", n, all)
 	}
-	next := inbox.New(alice.Deps) // the first inbox does nothing: it waits for locks
+	next := inbox.New(alice.Deps) // the first inbox is idle, because it waits for locks
 	if err := next.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -366,8 +368,8 @@ func TestWhatComesDirectlyKeepsItsPlaceBehindTheJournal(t *testing.T) {
 	}
 }
 
-// Tend takes up a row that was written although the write returned an error, and a row that an
-// administrator gave back.
+// Tend takes up a row that was written although the write returned an error. It also takes up a
+// row that an administrator put back.
 func TestRowsThatNobodyToldOfAreTakenUp(t *testing.T) {
 	alice, bob := two(t)
 	raw := alice.Long(note(0, "hi"))
@@ -406,7 +408,7 @@ func TestWhatCannotBeReadAgainIsSetAside(t *testing.T) {
 	}
 }
 
-// The inbox makes no further fetches when it applies an activity that waited.
+// When the inbox applies an activity that waited, it fetches nothing again.
 func TestWhatWasFetchedWaitsToo(t *testing.T) {
 	alice, bob := two(t)
 	alice.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"boosted"}`)
@@ -504,14 +506,14 @@ func TestAJournalThatCannotBeReadIsNotMeasured(t *testing.T) {
 	}
 	shows(true, 5)
 	alice.Instance(t, `ALTER TABLE intake RENAME TO intake_away`)
-	shows(false, 2) // gauges of memory: the queue, and the parked users
+	shows(false, 2) // two gauges of memory: queued activities, and stalled users
 	alice.Instance(t, `ALTER TABLE intake_away RENAME TO intake`)
 	shows(true, 5)
 	bob.Up(t, bob.Alice)
 	settled(t, bob)
 }
 
-// An activity that waits for a deleted user is dropped.
+// The engine drops an activity that waits for a user who is then deleted.
 func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -533,8 +535,8 @@ func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// A delivery caused by an activity that waited for long counts its age from the time when the
-// activity was applied.
+// When an activity that waited for long causes a delivery, the delivery's age counts from the time
+// when the activity was applied.
 func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -549,8 +551,8 @@ func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	}
 }
 
-// FE-06: the engine sends no Accept without proof. While the user's keys cannot be read, a Follow
-// waits for its Accept.
+// FE-06: the engine sends no Accept that it cannot sign. While the user's keys cannot be read, a
+// Follow waits for its Accept.
 func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -588,7 +590,7 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	}
 }
 
-// lines receives the lines of a log, and drops those for which it has no room.
+// lines receives the lines of a log. It drops lines for which it has no room.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {
@@ -599,8 +601,9 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// After a restart the folder of the users' keys may be mounted later than bob's database can be
-// used. A post of alice waits for bob until then: missing keys do not mean that alice is gone.
+// After a restart, bob's database may be usable before the folder of the users' keys is mounted. A
+// post of alice's waits for bob until the folder is mounted, because missing keys do not mean that
+// alice is deleted.
 func TestWhatWaitsFromALocalSenderWaitsForItsKeys(t *testing.T) {
 	alice, bob := two(t)
 	post := `{"id":"us:/alice/creates/000","type":"Create","actor":"us:/alice","to":["us:/bob","as:Public"],"object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":["us:/bob","as:Public"],"content":"hi"}}`

@@ -11,13 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// liked returns a Like of alice's post by an actor.
+// liked returns a Like of alice's post. The parameter by names the Like's actor.
 func liked(by string) string {
 	return strings.ReplaceAll(`{"id":"BY/likes/`+fmt.Sprint(time.Now().UnixNano())+`","type":"Like","actor":"BY","object":"us:/alice/objects/1"}`, "BY", by)
 }
 
-// The actors of a domain that are new to this server have a daily budget of storage. Known actors
-// and actors of other domains are not refused.
+// A domain has a daily budget for storing actors that are new to this server. When the budget is
+// used up, known actors and actors of other domains are still accepted.
 func TestNewActorsAreStoredWithinABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

@@ -13,12 +13,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A request counts towards the limit before it has written to the journal. Otherwise many requests
-// could pass the limit while the journal is slow.
+// A request counts towards the limit before its activity is in the journal. Otherwise many
+// requests could pass the limit while the journal is slow.
 func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	alice, bob := two(t)
 	const limit, senders = 6, 40
-	alice.Inbox.Limit(10, 1<<30) // one domain may use 6 of the 10, so that other domains have room
+	alice.Inbox.Limit(10, 1<<30) // one domain may use 6 of the 10 places, so that other domains have room
 	tx, err := alice.SQL(t).BeginTx(context.WithoutCancel(t.Context()), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 			answers <- alice.Inbox.Receive(context.WithoutCancel(t.Context()), r, []byte(alice.Long(body)), vocab.Username{})
 		}()
 	}
-	for range senders - limit/2 { // each takes two places
+	for range senders - limit/2 { // each activity takes two places
 		if err := <-answers; fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 {
 			t.Errorf("err = %v, want Unavailable with a time to wait", err)
 		}
@@ -56,8 +56,8 @@ func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	}
 }
 
-// When all databases hang under load, peers are told to come again before the limit of activities
-// in memory is exceeded. Each accepted activity reaches its recipients once.
+// When all databases hang under load, the engine tells peers to come again before the activities
+// in memory exceed the limit. Each accepted activity reaches its recipients once.
 func TestBackpressureComesBeforeMemoryGrows(t *testing.T) {
 	alice, bob := two(t)
 	const limit, all, senders = 60, 200, 8
@@ -81,7 +81,7 @@ func TestBackpressureComesBeforeMemoryGrows(t *testing.T) {
 					}
 					refused.Add(1)
 					select {
-					case <-time.After(5 * time.Millisecond): // a peer also waits, but longer
+					case <-time.After(5 * time.Millisecond): // a real peer waits too, but longer
 					case <-t.Context().Done():
 					}
 				}

@@ -29,7 +29,7 @@ func TestALockThatLastsTooLongSetsNothingAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = other.Rollback() }() // the transaction has ended unless the test fails
+	defer func() { _ = other.Rollback() }() // fails unless the test fails first, because the transaction has ended
 	if _, err := other.ExecContext(t.Context(), `LOCK TABLE activities`); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func newScene(t *testing.T, change ...func(*inbox.Deps)) *peertest.Scene {
 	return peertest.NewStage(t, peertest.NewInbound(t, change...)).Scene(t)
 }
 
-// accepted is an answer without a fault.
+// accepted stands for an answer without a fault.
 const accepted = fault.Kind(255)
 
 // expect sends an activity and checks the answer and the changes in alice's database.

@@ -2,8 +2,9 @@ package inbox_test
 
 import "testing"
 
-// A member that the host blocks is put in order no more, however its messages come: the others go
-// on as if they had not, and once it is unblocked so does the member.
+// The host puts no message of a member that it blocks into the log, through whichever inbox the
+// message arrives. The other members continue without it. Messages that the member sends after it
+// is unblocked enter the log.
 func TestAHostOrdersNothingOfAMemberThatItBlocks(t *testing.T) {
 	h := newMixed(t)
 	h.block("p:/dave")

@@ -54,9 +54,9 @@ func lineOf(place string, content []byte) string {
 	return place + " " + hex.EncodeToString(hash[:])
 }
 
-// A member whose server knows only the SWICG draft sends a message to the host's inbox. An
-// acknowledged message is in the log, once even if it arrives again. The host delivers it to
-// Lightweb members.
+// A member whose server knows only the SWICG draft sends a message to the host's inbox. Once the
+// host acknowledges the message, the log contains it, and only once even if it arrives again. The
+// host delivers it to Lightweb members.
 func TestAMessageOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h := newMixed(t)
 	first, second := h.group.Message(), h.group.Message()
@@ -80,7 +80,7 @@ const (
 )
 
 // A commit of a member whose server knows only the SWICG draft ends the epoch in which it was
-// made. It is in the log once, and the host delivers it to Lightweb members.
+// made. The log contains the commit once, and the host delivers it to Lightweb members.
 func TestACommitOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 	h := newMixed(t)
 	commit := h.group.PrivateCommit()
@@ -95,8 +95,8 @@ func TestACommitOfAMemberWhoKnowsTheDraftAloneIsPutInOrder(t *testing.T) {
 }
 
 // dave, whose server knows only the SWICG draft, sends a commit of a past epoch. The commit
-// changes nothing for the other members. dave has already merged it, so the host's programs are
-// told, and may reset the conversation.
+// changes nothing for the other members. But dave has already applied it, so the engine tells the
+// host's programs, which may reset the conversation.
 func TestALateCommitOfAMemberWhoKnowsTheDraftAloneIsDroppedAndTold(t *testing.T) {
 	h := newMixed(t)
 	late := h.group.PrivateCommit()
@@ -107,8 +107,8 @@ func TestALateCommitOfAMemberWhoKnowsTheDraftAloneIsDroppedAndTold(t *testing.T)
 	h.want("who has forked", forked, "forked 1 2 dave")
 }
 
-// A commit that arrives in an inbox is dropped if its sender's server should submit it to the
-// host, or if its sender is in no conversation.
+// The engine drops a commit that arrives in an inbox if the server of its sender should have
+// submitted it to the host, or if its sender is in no conversation.
 func TestACommitOfSomebodyElseInAnInboxIsDropped(t *testing.T) {
 	h := newMixed(t)
 	h.Actor("q:/mallory")

@@ -68,8 +68,8 @@ func TestMutedPostsEnterNoFeed(t *testing.T) {
 	}
 }
 
-// A post with a muted word is hidden even if the post on its server, used as its stamp, has other
-// words.
+// A post names itself as its quote authorization, and its server shows it with other words. The
+// muted word in the post still hides it.
 func TestAStampHidesNoMutedWord(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -84,8 +84,8 @@ func TestAStampHidesNoMutedWord(t *testing.T) {
 	}
 }
 
-// A stranger's private message that the user has muted waits among the requests. The mute hides it
-// there, and no event tells of it.
+// A stranger's private message that a mute of the user covers waits among the requests. The mute
+// hides it there, and no event tells of it.
 func TestAMutedStrangersMessageIsNotTold(t *testing.T) {
 	for name, mutes := range map[string]func(*peertest.Scene) registry.Moderation{
 		"its actor": func(s *peertest.Scene) registry.Moderation {

@@ -12,8 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mention returns a note that names alice and bob. Its author dave has no follower here.
-// correction returns an edit of the note.
+// mention returns a note by dave that names alice and bob. dave has no follower here.
 func mention(n int, content string) string { return byDave(note(n, content)) }
 
 func correction(n int, content string) string { return byDave(edit(n, content)) }
@@ -39,7 +38,8 @@ func take(ctx context.Context, s *peertest.Scene, to, body string) error {
 }
 
 // giveBack puts an activity of carol's into the journal for a user, as an administrator's retry
-// does. The row is older than all later activities. Once it is applied, the user's drain has run.
+// does. The row is older than all later activities. Once the activity is applied, the user's drain
+// has run.
 func giveBack(t *testing.T, s *peertest.Scene, body string) {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(s.Long(body)))
@@ -62,11 +62,11 @@ func obstruct(t *testing.T, s *peertest.Scene) {
 	if _, err := conn.ExecContext(t.Context(), `SET application_name = 'obstruction'; BEGIN; LOCK TABLE seen`); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // it is dead
+	t.Cleanup(func() { _ = conn.Close() }) // may fail, because the connection is dead
 }
 
-// stall blocks every transaction that stores an activity of a type in the user's database, until
-// release is called.
+// stall blocks every transaction that stores an activity of the type kind in the user's database,
+// until release() is called.
 func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
 	t.Helper()
 	if _, err := s.DB(t, s.Alice).Exec(`CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
@@ -80,12 +80,12 @@ func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
 	if _, err := tx.Exec(`SELECT pg_advisory_xact_lock(4711)`); err != nil {
 		t.Fatal(err)
 	}
-	release = sync.OnceFunc(func() { _ = tx.Rollback() }) // the connection may be closed already
+	release = sync.OnceFunc(func() { _ = tx.Rollback() }) // may fail, because the connection may be closed already
 	t.Cleanup(release)
 	return release
 }
 
-// stallJournal keeps the journal from storing an activity until release is called.
+// stallJournal keeps the journal from storing an activity until release() is called.
 func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func()) {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(s.Long(body)))
@@ -126,7 +126,7 @@ func answered(t *testing.T, answers ...chan error) {
 	}
 }
 
-// blocked waits until n sessions of the instance database wait for a lock.
+// blocked waits until n connections to the instance database wait for a lock.
 func blocked(t *testing.T, s *peertest.Scene, n int) {
 	t.Helper()
 	eventually(t, "the journal is waited for", func() bool {
@@ -148,8 +148,8 @@ func edited(t *testing.T, s *peertest.Scene, notes ...string) {
 	}
 }
 
-// A drain applies only what is older than the post that waits in memory. The journal does not
-// store the post, but it already has the post's edit.
+// A post waits in memory and is not in the journal, but the journal already has the post's edit. A
+// drain does not apply activities that are newer than the post.
 func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	alice, bob := two(t)
 	obstruct(t, bob)
@@ -170,8 +170,8 @@ func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	edited(t, bob, "given back", "second")
 }
 
-// The post came to alice's own inbox and is not in the journal. Its edit is in the journal and got
-// its number first. The post is still applied first.
+// The post came to alice's own inbox and is not in the journal. Its edit is in the journal and has
+// a lower number than the post. The engine still applies the post first.
 func TestWhatWaitedInMemoryKeepsItsPlaceInTheJournal(t *testing.T) {
 	alice, _ := two(t)
 	obstruct(t, alice)
@@ -187,8 +187,8 @@ func TestWhatWaitedInMemoryKeepsItsPlaceInTheJournal(t *testing.T) {
 	edited(t, alice, "second")
 }
 
-// The writer refuses the post, and the post is not in the journal when its edit arrives. The post
-// is still applied first.
+// The writer refuses the post. When the post's edit arrives, the post is not in the journal. The
+// engine still applies the post first.
 func TestWhatComesToAParkedUserKeepsItsPlace(t *testing.T) {
 	alice, _ := two(t)
 	alice.Down(t, alice.Alice)
@@ -227,8 +227,8 @@ func TestWhatNeedsNoJournalWaitsForWhatDoes(t *testing.T) {
 	}
 }
 
-// alice is parked for an activity that an administrator gave back, while her writer is still
-// committing a post. The post's edit waits for the post.
+// An administrator gave an activity back to alice, so her activities wait for a drain while her
+// writer still commits a post. The post's edit waits until the post is committed.
 func TestADrainWaitsForTheWriter(t *testing.T) {
 	alice, _ := two(t)
 	release := stall(t, alice, "Create")
@@ -251,7 +251,7 @@ func TestADrainWaitsForTheWriter(t *testing.T) {
 	edited(t, alice, "second")
 }
 
-// A drain does not wait for a request that gave up while its user was parked.
+// A drain does not wait for a request that gave up while its user was stalled.
 func TestWhoGivesUpHoldsNoPlace(t *testing.T) {
 	alice, _ := two(t)
 	obstruct(t, alice)

@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// When no memory is left for a boost, once the post's server has answered, the booster is told that
-// this server is the cause and when to come again, and not that the post's server does not answer.
+// The post's server has answered, but no memory is left for the boost. The engine tells the
+// booster that this server is the cause and when to come again. It does not tell the booster that
+// the post's server does not answer.
 func TestABoostForWhichThereIsNoMemoryBlamesNoOtherServer(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -20,7 +21,7 @@ func TestABoostForWhichThereIsNoMemoryBlamesNoOtherServer(t *testing.T) {
 	s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
 		release = s.Inbox.FillMemory()
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
-		_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // nobody hangs up here
+		_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the write succeeds: the client stays connected
 	})
 	err := s.Send("p:/carol", shared, `{"id":"p:/acts/b","type":"Announce","actor":"p:/carol","to":"as:Public","object":"p:/notes/1"}`)
 	release()

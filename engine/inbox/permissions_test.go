@@ -15,12 +15,12 @@ import (
 )
 
 // An actor that has got a private message from the user is no stranger, even if its own message
-// answers none of the user's. A message that others may read, too, does not count.
+// answers none of the user's messages. The user's message does not count if it has other readers.
 func TestTheUsersLettersAreAnswered(t *testing.T) {
 	for _, c := range []struct {
 		name, to string
 		takes    registry.Strangers
-		feed     string // "" for none
+		feed     string // "" if no feed shows it
 	}{
 		{"written to", `p:/dave`, registry.RequestStrangers, "main"},
 		{"written to, without requests", `p:/dave`, registry.DropStrangers, "main"},
@@ -33,7 +33,7 @@ func TestTheUsersLettersAreAnswered(t *testing.T) {
 			strangers(t, s, c.takes)
 			create := user.Activity{ID: uuid.New(), URI: s.ID("us:/alice/activities/1"), Direction: user.Outbound, Type: vocab.Create, Actor: s.ID("us:/alice"), Published: s.Now(),
 				Raw: []byte(s.Long(`{"type":"Create","actor":"us:/alice","to":["` + c.to + `"]}`))}
-			if err := s.Store.Instance.Acquaintances.Add(t.Context(), s.ID("p:/dave"), []vocab.Username{s.Alice}, false); err != nil { // as the outbox does
+			if err := s.Store.Instance.Acquaintances.Add(t.Context(), s.ID("p:/dave"), []vocab.Username{s.Alice}, false); err != nil { // the outbox does this for each recipient
 				t.Fatal(err)
 			}
 			err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error { return tx.Activities.Add(ctx, create) })
@@ -105,8 +105,9 @@ func TestPrivateMessagesFollowTheRule(t *testing.T) {
 	}
 }
 
-// A friend's private message reaches the user without naming the user: its recipients may be
-// hidden, or a list of the sender's. A post for the friend's followers does not.
+// A friend's private message reaches the user even if it does not name the user: its recipients
+// may be hidden, or may be a list of the friend's. A post for the friend's followers does not
+// reach the user.
 func TestAFriendsMessageMayHideItsRecipients(t *testing.T) {
 	for to, shown := range map[string]bool{`,"to":"p:/dave/lists/1"`: true, ``: true, `,"to":"p:/dave/followers"`: false} {
 		t.Run(to, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestAFriendsMessageMayHideItsRecipients(t *testing.T) {
 	}
 }
 
-// An actor whose private messages are accepted under "drop" may also invite the user.
+// Under the rule "drop", an actor whose private messages are accepted may also invite the user.
 func TestAnActorThatTheUserKnowsByMessagesMayInvite(t *testing.T) {
 	for name, given := range map[string]func(context.Context, *hosted, *user.Tx) error{
 		"the user has written to it": func(ctx context.Context, h *hosted, tx *user.Tx) error {

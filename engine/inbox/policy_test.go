@@ -14,7 +14,7 @@ const (
 	boost       = `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",` + toEverybody + `,"object":"OBJECT"}`
 )
 
-// mallorys is a Follow by q:/mallory, on the other peer.
+// mallorys is a Follow by q:/mallory, an actor of the second peer.
 var mallorys = strings.NewReplacer("p:/carol", "q:/mallory", "p:/", "q:/").Replace(follow)
 
 // The engine never contacts a blocked host and stores nothing of it. The cases name the host in
@@ -25,7 +25,7 @@ func TestABlockedHostIsTouchedNowhere(t *testing.T) {
 	for _, c := range []struct {
 		name, from, body string
 		kind             fault.Kind
-		want             []string // changes in alice's database; she follows carol
+		want             []string // the changes in alice's database; alice follows carol
 	}{
 		{"MOD-02 the key and the actor", "q:/mallory", mallorys, refused, nil},
 		{"MOD-02 the key alone", "q:/mallory", follow, refused, nil},
@@ -63,7 +63,7 @@ func TestABlockedHostIsTouchedNowhere(t *testing.T) {
 	}
 }
 
-// MOD-02b: all refusals have the same answer, so that a blocked host cannot tell what is blocked.
+// MOD-02b: every refusal has the same answer, so that a blocked host cannot learn what is blocked.
 func TestWhoIsRefusedIsRefusedInOneVoice(t *testing.T) {
 	s := newScene(t)
 	s.Block("127.0.0.3")
@@ -82,8 +82,8 @@ func TestWhoIsRefusedIsRefusedInOneVoice(t *testing.T) {
 	}
 }
 
-// A suspended actor is treated like an actor of a blocked host. Other actors on its server are
-// not.
+// The engine treats a suspended actor like an actor of a blocked host. It does not treat other
+// actors of the same server so.
 func TestASuspendedActorIsNotHeard(t *testing.T) {
 	t.Parallel()
 	const channels = `{"id":"p:/creates/2","type":"Create","actor":"p:/carol",` + toEverybody + `,"object":{"id":"p:/notes/2","type":"Note","attributedTo":["p:/carol","p:/channel"]}}`
@@ -143,7 +143,7 @@ func TestThePolicyHoldsForWhatWaited(t *testing.T) {
 	}
 }
 
-// SIG-13: a request with two signatures is refused if one is by a blocked host.
+// SIG-13: the engine refuses a request with two signatures if one of them is by a blocked host.
 func TestEverySignatureMustBeWelcome(t *testing.T) {
 	s := newScene(t)
 	s.Block("127.0.0.3")

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// four allows a host four activities.
+// four allows each host four activities.
 func four(d *inbox.Deps) {
 	d.Hosts = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 4}, d.Now, 10)
 }
@@ -23,15 +23,15 @@ func heard(n int) string {
 	return strings.Replace(listen, "p:/listens/1", fmt.Sprintf("p:/listens/%d", n), 1)
 }
 
-// A repeat in the other signature dialect does not count towards the rate limit. Fedify repeats
-// every refused request at once in the other dialect.
+// When a peer repeats a request in the other signature dialect, the repeat does not count towards
+// the rate limit. Fedify repeats every refused request at once in the other dialect.
 func TestASecondKnockIsNotCounted(t *testing.T) {
 	s := newScene(t, four)
 	send := func(d signature.Dialect, body string) error {
 		s.Dialect = d
 		return s.Send("p:/carol", mine, body)
 	}
-	limited := func() bool { // uses up nothing, because the signature does not hold
+	limited := func() bool { // uses up nothing, because its signature is invalid
 		return fault.KindOf(altered(s, func(h http.Header) { h.Set("Digest", "SHA-256=AAAA"); h.Set("Content-Digest", "sha-256=:AAAA:") })) == fault.RateLimited
 	}
 	for n := range 3 {
@@ -67,8 +67,8 @@ func TestAKnockLongAfterIsANewRequest(t *testing.T) {
 	}
 }
 
-// A request of a host that has used up its limit costs neither a fetch nor a verification. Forged
-// requests do not use up a host's limit.
+// A request of a host that has used up its limit costs neither a fetch nor a verification. A
+// forged request does not count towards the host's limit.
 func TestWhoSentTooMuchIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	s := newScene(t, four)
 	for n := range 10 { // requests forged in carol's name
@@ -90,8 +90,8 @@ func TestWhoSentTooMuchIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	}
 }
 
-// PAR-17: the bytes that strangers of one domain have stored are bounded per day, under any number
-// of names.
+// PAR-17: the engine stores a limited number of bytes a day for the strangers of one domain,
+// however many names the domain has.
 func TestStrangersHaveSoMuchStoredADay(t *testing.T) {
 	s := newScene(t)
 	const day = 20 << 10
@@ -149,8 +149,8 @@ func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	}
 }
 
-// PAR-17: a Block, an Undo and a Delete take effect beyond the budget, and no row of them is
-// stored.
+// PAR-17: when the budget is used up, a Block, an Undo and a Delete still take effect, but no row
+// of them is stored.
 func TestBeyondTheBudgetWhatIsTakenAwayGoesAndLeavesNoRow(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.StoreDaily(1)
@@ -178,7 +178,7 @@ func TestBeyondTheBudgetWhatIsTakenAwayGoesAndLeavesNoRow(t *testing.T) {
 	}
 }
 
-// IDN-03: an actor known to the user can take back things that never came. Their ids are stored
+// IDN-03: an actor known to the user can take back things that never arrived. Their ids are stored
 // only within the budget.
 func TestIDsThatNeverCameAreStoredWithinTheBudget(t *testing.T) {
 	for name, know := range map[string]func(s *peertest.Scene){
@@ -206,8 +206,8 @@ func TestIDsThatNeverCameAreStoredWithinTheBudget(t *testing.T) {
 	}
 }
 
-// SIG-37: an unsigned request gets the same answer whether the user exists or not. The user is not
-// looked up.
+// SIG-37: an unsigned request gets the same answer whether the user exists or not. The engine does
+// not look the user up.
 func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
 	s := newScene(t)
 	var answers []string
@@ -225,7 +225,8 @@ func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
 	}
 }
 
-// Beyond the budget a domain's posts are stored for its followers only, not for other recipients.
+// When the budget of a domain is used up, the engine stores the domain's posts for its followers
+// only.
 func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")
@@ -243,8 +244,8 @@ func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
 	}
 }
 
-// A follow does not let a domain fill the follower's database. Beyond the daily bound the peer is
-// told to come again. Other users get their activities.
+// A domain cannot fill the database of a user who follows it. Above the daily bound the engine
+// tells the peer to come again. Other users get their activities.
 func TestAFollowedDomainHasSoMuchStoredADayForEachFollower(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// showTo lets a peer show an object to these users only. It returns how often each of them asked,
-// and how often others were refused.
+// showTo lets a peer show an object to the given users only. asked counts how often each of these
+// users asked, and how often anybody else was refused.
 func showTo(s *peertest.Scene, id, doc string, status int, users ...*peertest.Scene) (asked map[string]int) {
 	asked = map[string]int{}
 	s.Handle(id, func(w http.ResponseWriter, r *http.Request) {
@@ -23,7 +23,7 @@ func showTo(s *peertest.Scene, id, doc string, status int, users ...*peertest.Sc
 			if me := u.Long("us:/alice"); strings.Contains(by, me+"#") {
 				asked[u.Alice.String()]++
 				w.Header().Set("Content-Type", vocab.ActivityJSON)
-				_, _ = w.Write([]byte(s.Long(doc))) // the client stays connected
+				_, _ = w.Write([]byte(s.Long(doc))) // the write succeeds: the client stays connected
 				return
 			}
 		}
@@ -54,8 +54,8 @@ func words(t *testing.T, s *peertest.Scene) []string {
 	return s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`)
 }
 
-// The engine fetches a private post, sent as an id, in the name of one of its readers. The post
-// reaches the users that the post itself addresses.
+// A private post arrives as an id. The engine fetches the post in the name of one of its readers.
+// It reaches the users that the post itself addresses.
 func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
@@ -72,14 +72,14 @@ func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	for n, tt := range []struct {
 		name       string
 		kind       string
-		follows    string // the followers of carol: a, b, or p for bob's follow that she has not accepted
+		follows    string // carol's followers: a for alice, b for bob; p for bob if carol has not accepted his follow
 		activity   string
 		object     string
 		inbox      string
 		status     int
 		shown      string // the users that the peer shows the post to
 		alice, bob []string
-		parked     bool // bob's database is away meanwhile
+		parked     bool // bob's database is away when the post arrives
 	}{
 		{"a direct one to alice", "Create", "ab", alice, alice, mine, 403, "a", got, nil, false},
 		{"a direct one to both", "Create", "ab", both, both, shared, 401, "ab", got, got, false},
@@ -142,7 +142,8 @@ func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	}
 }
 
-// An edit of a private post, sent as an id, is fetched in the name of one of its readers.
+// An edit of a private post arrives as an id. The engine fetches the edit in the name of one of
+// its readers.
 func TestAnEditOfAPrivatePostMayComeByReference(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -155,8 +156,8 @@ func TestAnEditOfAPrivatePostMayComeByReference(t *testing.T) {
 	}
 }
 
-// The engine signs a fetch as alice only for the sender's own server. Another actor of that server
-// cannot spread a post that only alice may read.
+// The engine signs a fetch as alice only if the sender is on the same server as the post. An actor
+// of that server who is not the author still cannot spread a post that only alice may read.
 func TestNobodyLetsAUserAskForWhatItWasNotSent(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -183,8 +184,8 @@ func TestNobodyLetsAUserAskForWhatItWasNotSent(t *testing.T) {
 	}
 }
 
-// The engine does not fetch in alice's name a post that an actor forwards to her and that does not
-// address her.
+// Another actor forwards to alice the id of a post that does not address her. The engine does not
+// fetch the post in alice's name.
 func TestAUserWhoWasNotSentAPostDoesNotAskForIt(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("q:/dave", mine, `{"id":"q:/waves/1","type":"Wave","actor":"q:/dave"}`)
@@ -198,8 +199,8 @@ func TestAUserWhoWasNotSentAPostDoesNotAskForIt(t *testing.T) {
 	}
 }
 
-// An author's boost of a private post that its server no longer shows appears once, for users who
-// hold the post. Another actor's boost does not appear.
+// A server no longer shows a private post. Its author's boost of the post appears once, for users
+// who hold the post. Another actor's boost does not appear.
 func TestABoostOfAHeldPrivatePostAppearsOnce(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

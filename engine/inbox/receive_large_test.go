@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// correspond adds alice's device to a group of p:/dave's and confirms the conversation.
+// correspond adds alice's device to a group of p:/dave's and lets the device confirm the
+// conversation.
 func correspond(t *testing.T) *hosted {
 	t.Helper()
 	h := newHosted(t)
@@ -25,8 +26,8 @@ func correspond(t *testing.T) *hosted {
 	return h
 }
 
-// large sends a message of 2 MiB by an actor to alice. It returns the payer for which its body was
-// read, or "" if it was not read.
+// large sends a message of 2 MiB to alice. The parameter from names its sender. large returns the
+// payer whose budget the reading of the body was charged to, or "" if the body was not read.
 func (h *hosted) large(from, inbox string) (payer string, err error) {
 	h.Helper()
 	by, me := h.Long(from), h.Long("us:/alice")

@@ -26,7 +26,7 @@ var listened = []string{
 	"+ activity inbound Listen p:/listens/1 p:/songs/1",
 	"+ event listen.received p:/listens/1 p:/songs/1 by stranger p:/carol"}
 
-// altered sends a request of carol's that is changed after it was signed.
+// altered sends a request of carol's that change() changes after it is signed.
 func altered(s *peertest.Scene, change func(http.Header)) error {
 	r := s.Request("p:/carol", mine, listen)
 	change(r.Header)
@@ -136,7 +136,7 @@ func TestInboxesOfUsersWhoAreNotActive(t *testing.T) {
 	for _, tt := range []struct {
 		state string
 		want  fault.Kind
-	}{{"suspended", fault.Gone}, {"deleted", fault.Gone}, {"creating", fault.NotFound}, {"active", accepted}} { // the last one, because the engine caches an active user for a second
+	}{{"suspended", fault.Gone}, {"deleted", fault.Gone}, {"creating", fault.NotFound}, {"active", accepted}} { // active comes last, because the engine caches an active user for a second
 		s.Instance(t, `UPDATE users SET state = '`+tt.state+`'`)
 		err := s.Send("p:/carol", mine, listen)
 		if tt.want == accepted && err != nil || tt.want != accepted && fault.KindOf(err) != tt.want {
@@ -171,7 +171,7 @@ func TestActorsWhoCannotBeFound(t *testing.T) {
 }
 
 // NET-01: an actor at a forbidden address is refused like an unknown actor. Another answer would
-// tell strangers to which addresses names lead here.
+// tell strangers which addresses the names have inside this network.
 func TestAnActorWhereNobodyMayBeAskedIsNotFound(t *testing.T) {
 	s := newScene(t)
 	s.Actor("p:/carol").Keys.RSA.ID = "https://10.0.0.1/carol#main-key"
@@ -223,8 +223,8 @@ func TestAnExactReplayHasNoEffect(t *testing.T) {
 	expect(t, s, nil, accepted, func() error { return s.Receive(r, mine, follow) })
 }
 
-// Mastodon pins and unpins by Add and Remove without an id. A repeat of the same request has no
-// effect. A later request with the same body has its own effect.
+// Mastodon pins and unpins by an Add and a Remove without an id. A repeat of the same request has
+// no effect. A later request with the same body takes effect.
 func TestAnAddWithoutAnIDTakesEffectEachTimeItIsSent(t *testing.T) {
 	s := newScene(t)
 	s.Actor("p:/carol").Doc["featured"] = s.Long("p:/carol/featured")
@@ -254,7 +254,7 @@ func TestAnAddWithoutAnIDTakesEffectEachTimeItIsSent(t *testing.T) {
 	}
 }
 
-// An id is remembered for good. The same activity, signed again days later, has no effect.
+// The engine remembers ids forever. The same activity, signed again days later, has no effect.
 func TestAnActivityThatComesAgainDaysLaterHasNoEffect(t *testing.T) {
 	s := newScene(t)
 	const (
@@ -273,8 +273,8 @@ func TestAnActivityThatComesAgainDaysLaterHasNoEffect(t *testing.T) {
 	}
 }
 
-// The engine accepts activities of types that it does nothing with. A refusal would only make
-// their senders repeat them.
+// The engine accepts activities of types for which it has no handler. If it refused them, their
+// senders would repeat them.
 func TestWhatOthersSendIsTaken(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -321,7 +321,7 @@ func TestAnObjectWhoseServerIsDownIsAskedForAgain(t *testing.T) {
 	s.Answer("q:/notes/1", http.StatusServiceUnavailable)
 	expect(t, s, nil, fault.Unavailable, func() error { return s.Send("p:/carol", shared, boost) })
 	s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public"}`)
-	s.Later(2 * time.Minute) // the engine does not ask the server again at once
+	s.Later(2 * time.Minute) // after a minute the engine may ask the server again
 	expect(t, s, []string{
 		"+ object q:/notes/1 Note",
 		"+ activity inbound Announce p:/boosts/1 q:/notes/1",

@@ -35,7 +35,8 @@ const (
 	handedOn = `{"id":"p:/notes/1/create","type":"Create","actor":"p:/carol","to":"as:Public","object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"forged"}}`
 )
 
-// asHers holds the changes that a relayed post makes. They are those of its author's own Create.
+// asHers holds the changes that a relayed post makes. Its author's own Create makes the same
+// changes.
 var asHers = []string{"+ object p:/notes/1 Note hi", "+ activity inbound Create p:/notes/1#create p:/notes/1", "+ feed p:/notes/1#create by p:/carol",
 	"+ event create.received p:/notes/1#create p:/notes/1 by contact p:/carol"}
 
@@ -45,12 +46,12 @@ func TestWhatRelaysPassOn(t *testing.T) {
 	follows := func(s *peertest.Scene) { s.Follows("p:/carol") }
 	tests := []struct {
 		name    string
-		state   string // the relay's state; accepted when empty
+		state   string // the relay's state; if empty, accepted
 		before  func(*peertest.Scene)
-		shown   string // the object that p:/notes/1 shows; post when empty
-		send    string // told when empty
-		by      string // q:/relay when empty
-		proven  bool   // send bears carol's proof
+		shown   string // the object that p:/notes/1 shows; if empty, post
+		send    string // the body that is sent; if empty, told
+		by      string // the actor that sends it; if empty, q:/relay
+		proven  bool   // whether send bears carol's proof
 		unasked bool   // the engine does not ask the post's server for it
 		want    []string
 	}{
@@ -142,8 +143,7 @@ func without(lines []string, part string) []string {
 	return out
 }
 
-// A post that arrives through several relays, and from its author, takes effect once, in any
-// order.
+// A post arrives through several relays and from its author, in any order. It takes effect once.
 func TestAPostThatARelayPassesOnComesOnce(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -175,8 +175,8 @@ func TestAPostThatARelayPassesOnComesOnce(t *testing.T) {
 	}
 }
 
-// A relay's announcements are counted. The engine fetches nothing from servers where no user
-// follows anybody, and a bounded number of posts from other servers.
+// A metric counts a relay's announcements. The engine fetches no post from a server where no user
+// follows anybody, and a limited number of posts from other servers.
 func TestABusyRelayCostsLittle(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -209,8 +209,9 @@ func TestABusyRelayCostsLittle(t *testing.T) {
 	}
 }
 
-// A relay is answered Unavailable if no memory is left for its activity after the post's server
-// has answered. The post would be lost if the activity were dropped.
+// The post's server has answered, but no memory is left for the relay's activity. The engine
+// answers the relay Unavailable, because the post would be lost if the engine dropped the
+// activity.
 func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -224,7 +225,7 @@ func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 			s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
 				release = s.Inbox.FillMemory()
 				w.Header().Set("Content-Type", vocab.ActivityJSON)
-				_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the client stays connected
+				_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the write succeeds: the client stays connected
 			})
 			err := s.Send("q:/relay", shared, send)
 			release()
@@ -238,18 +239,18 @@ func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 	}
 }
 
-// A relay is answered Unavailable if the instance database goes away during the fetch of the post.
-// The relay's repeat then takes effect.
+// The engine answers a relay Unavailable if the instance database goes away while the engine
+// fetches the post. The relay's repeat then takes effect.
 func TestARelayComesAgainWhenTheDatabaseIsAway(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
 	subscribed(t, s, "q:/relay", instance.RelayMastodon, instance.RelayAccepted)
-	s.Actor("p:/dave") // the actor cache does not hold dave
+	s.Actor("p:/dave") // this replaces dave in the cache of actors
 	const daves = `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","to":"as:Public","cc":"us:/alice","content":"hi"}`
 	s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
 		s.DownInstance(t)
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
-		_, _ = w.Write([]byte(s.Long(strings.Replace(daves, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the client stays connected
+		_, _ = w.Write([]byte(s.Long(strings.Replace(daves, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the write succeeds: the client stays connected
 	})
 	err := s.Send("q:/relay", shared, told)
 	s.UpInstance(t)
@@ -263,8 +264,8 @@ func TestARelayComesAgainWhenTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// counted returns how many activities a metric has counted with an outcome, which is its first
-// label. An empty outcome counts all of them.
+// counted returns how many activities a metric has counted under an outcome, which is the metric's
+// first label. If the outcome is empty, counted returns the sum over all outcomes.
 func counted(t *testing.T, reg *prometheus.Registry, metric, outcome string) (n float64) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -323,8 +324,8 @@ func TestAnswersOfRelays(t *testing.T) {
 	}
 }
 
-// A LitePub relay follows the instance actor back, and the instance actor accepts it. It accepts
-// no other actor.
+// A LitePub relay follows the instance actor back. The instance actor accepts a relay's follow,
+// and no other actor's.
 func TestRelaysFollowBack(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// ages gives alice copies of actors that are then too old, and queues them for renewal.
+// ages stores old copies of the named actors for alice, and queues the actors for renewal.
 func ages(s *peertest.Scene, names ...string) {
 	for n, name := range names {
 		s.MustSend(name, mine, fmt.Sprintf(`{"id":"%s/waves/%d","type":"Wave","actor":%[1]q}`, name, n))
@@ -22,7 +22,7 @@ func ages(s *peertest.Scene, names ...string) {
 	}
 }
 
-// A domain whose server never answers does not delay the renewal of another domain's actors.
+// If a domain's server never answers, actors of other domains are renewed without delay.
 func TestADomainThatNeverAnswersHoldsUpNoOthersRenewal(t *testing.T) {
 	s := newScene(t)
 	var silent []string
@@ -49,8 +49,8 @@ func TestADomainThatNeverAnswersHoldsUpNoOthersRenewal(t *testing.T) {
 	<-round
 }
 
-// A domain has a limited time in each round. The next round continues with the domain's next
-// actor.
+// In each round, the renewals of a domain have a limited time. The next round continues with the
+// domain's next actor.
 func TestADomainHasSoMuchTimeOfARound(t *testing.T) {
 	s := newScene(t)
 	names := []string{"p:/carol", "p:/dave", "p:/erin"}
@@ -76,7 +76,7 @@ func TestADomainHasSoMuchTimeOfARound(t *testing.T) {
 	}
 }
 
-// An actor whose server answers 410 or 404 is not asked for again.
+// If an actor's server answers 410 or 404, the engine does not ask for the actor again.
 func TestAnActorThatIsGoneIsNotAskedForEver(t *testing.T) {
 	s := newScene(t)
 	ages(s, "p:/carol", "p:/dave")
@@ -88,7 +88,8 @@ func TestAnActorThatIsGoneIsNotAskedForEver(t *testing.T) {
 	}
 }
 
-// A user whose database is broken delays no other user's copy, and causes no second fetch.
+// A user's broken database does not delay the renewal of copies for other users, and does not
+// cause a second fetch.
 func TestABrokenDatabaseHoldsUpNoOthersRenewal(t *testing.T) {
 	alice, bob := two(t)
 	carol := alice.ID("p:/carol")
@@ -104,7 +105,7 @@ func TestABrokenDatabaseHoldsUpNoOthersRenewal(t *testing.T) {
 		return strings.Join(s.Column(t, s.Alice, `SELECT coalesce(raw->>'name', '') FROM actors WHERE uri = $1`, carol), " ")
 	}
 
-	alice.Down(t, alice.Alice) // her name comes first
+	alice.Down(t, alice.Alice) // alice's name comes before bob's
 	alice.Inbox.RenewAll()
 	if got := names(bob); got != "Caroline" {
 		t.Errorf("bob knows her as %q while alice's database is down, want as Caroline", got)
@@ -126,7 +127,7 @@ func TestABrokenDatabaseHoldsUpNoOthersRenewal(t *testing.T) {
 	}
 }
 
-// One domain's actors leave places for another domain's actors, and each actor has one place.
+// The actors of one domain cannot fill all places in the queue. Each actor has one place.
 func TestRenewalsHaveShares(t *testing.T) {
 	s := newScene(t)
 	for n := range 10_000 {
@@ -144,8 +145,8 @@ func TestRenewalsHaveShares(t *testing.T) {
 	}
 }
 
-// FRS-01: an Update without a valid signature does not mark an actor as stale. Every post to a
-// stale actor's followers waits for the actor's server.
+// FRS-01: an Update without a valid signature does not mark an actor as stale. The mark would be
+// costly: every post to a stale actor's followers waits for the actor's server.
 func TestAnUpdateThatNobodyProvedLeavesNoMark(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/carol", mine, listen)

@@ -12,13 +12,13 @@ import (
 
 const flag = `{"id":"p:/flags/1","type":"Flag","actor":"p:/carol","content":"spam","object":["us:/alice","us:/alice/objects/1","p:/notes/1"]}`
 
-// A report reaches the operator only. The reported user's database stores nothing of it, through
-// whichever inbox it comes.
+// A report reaches the operator only. The reported user's database stores nothing of the report,
+// whichever inbox receives it.
 func TestAReportIsKeptForTheOperator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, inbox, body string
-		users             bool // alice is concerned
+		users             bool // whether the report is about alice
 		objects           int  // 0 if the report is not kept
 		kind              fault.Kind
 	}{
@@ -69,7 +69,8 @@ func thousands() string {
 	return strings.Join(ids, ",")
 }
 
-// The reports of one domain are bounded, under any number of its host names and actors.
+// The number of reports of one domain is bounded, however many host names and actors the domain
+// uses.
 func TestADomainDoesNotReportWithoutEnd(t *testing.T) {
 	s := newScene(t)
 	report := func(n int) error {

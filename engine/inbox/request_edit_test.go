@@ -38,9 +38,9 @@ func TestAnEditOfARequestTellsNoWords(t *testing.T) {
 	}
 }
 
-// A message or boost that its sender takes back is not shown among the requests, and does not
-// enter the feed when the user accepts the others. It still counts as a request. Otherwise a
-// stranger could send and take back without limit.
+// A sender takes back a message or boost that waits among the requests. It is then not shown
+// there, and does not enter the feed when the user accepts the sender's other requests. It still
+// counts as a request. Otherwise a stranger could send and take back without limit.
 func TestWhatAStrangerTakesBackIsShownNowhereAndCounts(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/dave", mine, letter(1))
@@ -73,8 +73,8 @@ func TestWhatAStrangerTakesBackIsShownNowhereAndCounts(t *testing.T) {
 	}
 }
 
-// An actor who may write to the user in private may make a public post private, even if the user
-// does not follow the actor. A stranger may not.
+// An actor that may write to the user in private may make its public post private, even if the
+// user does not follow the actor. A stranger may not.
 func TestAFriendMakesAPublicPostPrivate(t *testing.T) {
 	for name, friend := range map[string]bool{"a friend that alice does not follow": true, "a stranger": false} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestAFriendMakesAPublicPostPrivate(t *testing.T) {
 	}
 }
 
-// A decline removes everything of a message, in whichever form the message names its author.
+// When the user declines a message, everything of it is removed, in whichever form the message
+// names its author.
 func TestADeclineFindsTheAuthorInEveryForm(t *testing.T) {
 	for _, author := range []string{`{"@id":"p:/dave","type":"Person"}`, `{"type":"Link","href":"p:/dave"}`, `[{"id":"p:/dave"}]`} {
 		t.Run(author, func(t *testing.T) {

@@ -22,7 +22,7 @@ func letter(n int) string {
 	return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst","tag":{"type":"Mention","href":"us:/alice"}}}`, n)
 }
 
-// shownIn returns the last three characters of the ids of the activities in one of alice's feeds.
+// shownIn returns the last three characters of the id of each activity in one of alice's feeds.
 func shownIn(t *testing.T, s *peertest.Scene, feed string) (ids []string) {
 	t.Helper()
 	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -80,14 +80,14 @@ func TestAStrangersMessageWaitsAmongTheRequests(t *testing.T) {
 	}
 }
 
-// A stranger's private words appear among the requests or nowhere, even if a public activity
-// contains them.
+// A stranger's private words appear among the requests or nowhere. A public activity that contains
+// them does not show them either.
 func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	const private = `"to":"us:/alice","content":"psst","attributedTo":"p:/dave","type":"Note"`
 	const hello = `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","as:Public"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":["us:/alice","as:Public"],"published":"2026-01-01T00:00:00Z","content":"hello"}}`
 	const vote = `"to":"us:/alice","inReplyTo":"us:/alice/objects/q","name":"psst","attributedTo":"p:/dave","type":"Note"`
 	const called = `"to":"us:/alice","name":"psst","attributedTo":"p:/dave"`
-	const stamped = `"quote":"p:/n/9","quoteAuthorization":"p:/n/1",` + private // the post names itself as its stamp
+	const stamped = `"quote":"p:/n/9","quoteAuthorization":"p:/n/1",` + private // the post names itself as its quote authorization
 	for name, send := range map[string]func(*peertest.Scene){
 		"a note in a public Create": func(s *peertest.Scene) {
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","cc":"as:Public","object":{"id":"p:/n/1",`+private+`}}`)
@@ -127,11 +127,11 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":["us:/alice","us:/alice/followers"],"object":{"id":"p:/n/1","inReplyToBook":"p:/b","inReplyTo":"p:/n/1",`+private+`}}`)
 		},
 		"an edit of a note that is also a key package": func(s *peertest.Scene) {
-			_ = s.Send("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":["Note","KeyPackage"],"to":"us:/alice"}}`) // refused
+			_ = s.Send("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":["Note","KeyPackage"],"to":"us:/alice"}}`) // the engine may refuse it
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
 		},
 		"an edit of a note that is also a key package, by @type": func(s *peertest.Scene) {
-			_ = s.Send("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","@type":["Note","KeyPackage"],"to":"us:/alice"}}`) // refused
+			_ = s.Send("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","@type":["Note","KeyPackage"],"to":"us:/alice"}}`) // the engine may refuse it
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
 		},
 		"a key package without a message": func(s *peertest.Scene) {
@@ -139,7 +139,7 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 		},
 		"an edit of a public note, as a note that is also encrypted": func(s *peertest.Scene) {
 			s.MustSend("p:/dave", mine, hello)
-			_ = s.Send("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":["Note","PrivateMessage"],"updated":"2026-01-02T00:00:00Z",`+called+`}}`) // refused
+			_ = s.Send("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":["Note","PrivateMessage"],"updated":"2026-01-02T00:00:00Z",`+called+`}}`) // the engine may refuse it
 		},
 		"an edit of a public note, as an encrypted message": func(s *peertest.Scene) {
 			s.MustSend("p:/dave", mine, hello)
@@ -168,8 +168,8 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 	}
 }
 
-// A private Note for alice alone enters her conversation with its author in the transaction that
-// stores it. A stranger's Note enters it when alice accepts the request.
+// A private Note for alice alone enters her conversation with the Note's author in the transaction
+// that stores the Note. A stranger's Note enters the conversation when alice accepts the request.
 func TestPrivateNotesOfTwoAreAConversation(t *testing.T) {
 	s := newScene(t)
 	inConversation := func() []string {
@@ -237,14 +237,15 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// The requests of a domain and of a user are bounded, too. A request of another domain is accepted
-// as long as the user's bound permits.
+// The requests of each domain and of each user are bounded, too. A request of another domain is
+// accepted while the user's bound permits it.
 func TestRequestsOfADomainAndOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
 		open int
-		host string // of the open requests; if empty, each is of another one
+		// the host of the open requests; if empty, each request comes from another host
+		host string
 		want []string
 	}{
 		{"one below the bound of a domain", 199, "p", []string{"001", "002"}},
@@ -297,8 +298,8 @@ func TestTheUserSettlesWhatBecomesOfStrangers(t *testing.T) {
 	}
 }
 
-// Ciphertext is stored for the clients of a conversation. A message whose type requires encryption
-// is refused if its content is plain text.
+// The engine stores ciphertext for the clients of a conversation. It refuses a plain-text message
+// if the message's type requires encryption.
 func TestSealedMessages(t *testing.T) {
 	s := newScene(t)
 	strangers(t, s, registry.AllowStrangers)
@@ -354,8 +355,8 @@ func TestTheEndOfAFriendshipClosesTheConversation(t *testing.T) {
 	}
 }
 
-// A post for everybody on another server is kept for no user here, not even for a follower or a
-// user that it names.
+// A post addressed to everybody on another server is kept for no user here, not even for a
+// follower of its author or a user that it names.
 func TestALocalPostOfAnotherServerIsKeptForNobody(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -379,7 +380,7 @@ func TestALocalPostOfAnotherServerIsKeptForNobody(t *testing.T) {
 				s.Follows("p:/carol")
 				to := `"to":` + tt.to + `,"cc":` + tt.cc
 				for _, peer := range []string{"p:/", "q:/"} {
-					here := strings.ReplaceAll(string(audience.Here(s.ID(peer+"carol"))), "/", `\/`) // so that "p:/" in it is not replaced by a peer's address
+					here := strings.ReplaceAll(string(audience.Here(s.ID(peer+"carol"))), "/", `\/`) // this keeps the scene from replacing "p:/" in it by a peer's address
 					to = strings.ReplaceAll(to, peer+"#Public", here)
 				}
 				s.MustSend("p:/carol", mine, `{"id":"p:/x","type":"`+kind+`","actor":"p:/carol",`+to+`,"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol",`+to+`,"content":"hi","updated":"2026-01-02T00:00:00Z"}}`)

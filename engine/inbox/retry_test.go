@@ -28,7 +28,8 @@ func poisoned(t *testing.T, s *peertest.Scene) (all []user.Poisoned) {
 	return all
 }
 
-// healable registers a handler that fails for activities of type Sicken while ill is true.
+// healable registers a handler for activities of type Sicken. The handler fails while *ill is
+// true.
 func healable(ill *bool) func(*inbox.Deps) {
 	return func(d *inbox.Deps) {
 		d.Handlers.Register(handler.Key{Type: "Sicken"}, handler.Handler{Received: func(context.Context, *user.Tx, *handler.Received) (handler.Effects, error) {
@@ -50,7 +51,7 @@ func TestWhatWasSetAsideIsGivenBack(t *testing.T) {
 		t.Fatalf("set aside: %+v, want the one", aside)
 	}
 
-	// A retry that fails before its end leaves the activity set aside.
+	// A retry that fails midway leaves the activity set aside.
 	s.Instance(t, `ALTER TABLE intake_waiting ADD CONSTRAINT ill CHECK (seq < 0)`)
 	if err := s.Inbox.Retry(t.Context(), s.Alice, aside[0]); err == nil {
 		t.Error("Retry = nil although the journal cannot be written")
@@ -74,8 +75,8 @@ func TestWhatWasSetAsideIsGivenBack(t *testing.T) {
 	}
 }
 
-// A change of an actor that was set aside can be given back although an earlier change took effect
-// under the same id. All changes of an actor may come under one id (see
+// An administrator can retry a change of an actor that was set aside, even if an earlier change
+// took effect under the same id. Some servers send all changes of an actor under one id (see
 // TestAnActorChangesUnderOneIDAgainAndAgain).
 func TestAChangeOfAnActorUnderAUsedIDIsGivenBack(t *testing.T) {
 	s := newScene(t)
@@ -107,8 +108,8 @@ func TestAChangeOfAnActorUnderAUsedIDIsGivenBack(t *testing.T) {
 	}
 }
 
-// A drain can set an activity aside again before the retry that caused it ends. The end of the
-// retry keeps the new entry.
+// A retry can cause a drain that sets the activity aside again before the retry ends. When the
+// retry ends, it keeps the new entry.
 func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	ill := true
 	s := newScene(t, healable(&ill))
@@ -129,8 +130,8 @@ func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	}
 }
 
-// A retry that died before its end is made again after its activity was applied. The activity does
-// not take effect twice.
+// A retry died before its end, but its activity was applied. When the retry is repeated, the
+// activity does not take effect twice.
 func TestWhatWasAppliedAlreadyIsNotGivenBack(t *testing.T) {
 	ill := true
 	s := newScene(t, healable(&ill))
@@ -158,8 +159,8 @@ func TestWhatCannotBeReadIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// An activity set aside for alice, who only knew its author, does not become one for alice when it
-// is given back.
+// An activity was set aside for alice, who follows its author but is not addressed. The retry does
+// not turn it into an activity that addresses alice.
 func TestARetryMeansNobodyWhoWasNotMeant(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

@@ -16,12 +16,12 @@ func written(by, id, content string) string {
 	return fmt.Sprintf(`{"id":%q,"type":"Note","attributedTo":%q,"to":["as:Public","us:/alice"],"content":%q}`, id, by, content)
 }
 
-// create returns the Create of a note by an actor.
+// create returns a Create of a note. The parameter by names its actor.
 func create(by, name, note string) string {
 	return fmt.Sprintf(`{"id":"%s/creates/%s","type":"Create","actor":%[1]q,"to":["as:Public","us:/alice"],"object":%[3]s}`, by, name, note)
 }
 
-// holds returns the author and the content of alice's object with an id.
+// holds returns the author and the content of alice's object with the given id.
 func holds(t *testing.T, s *peertest.Scene, id string) string {
 	t.Helper()
 	return strings.Join(s.Column(t, s.Alice, `SELECT concat(raw ->> 'attributedTo', ' says ', raw ->> 'content') FROM objects WHERE uri = $1`, string(s.ID(id))), "\n")
@@ -43,7 +43,7 @@ func TestWhoseAnObjectIsSaysItsServer(t *testing.T) {
 		{"the other one's", func(s *peertest.Scene) { s.Serve(id, written("p:/mallory", id, "true")) }, 1, false},
 		{"somebody else's", func(s *peertest.Scene) { s.Serve(id, written("q:/carol", id, "true")) }, 1, false},
 		{"another object", func(s *peertest.Scene) { s.Serve(id, written("p:/carol", "p:/notes/2", "true")) }, 2, false}, // once at its own id
-		{"nothing", func(s *peertest.Scene) {}, 2, false},                                                                // once for alice
+		{"nothing", func(s *peertest.Scene) {}, 2, false},                                                                // the second request is in alice's name
 		{"a deleted one", func(s *peertest.Scene) { s.Answer(id, http.StatusGone) }, 1, false},
 		{"the sender's, after a while", func(s *peertest.Scene) {
 			n := 0
@@ -99,8 +99,8 @@ func TestTheServersAnswerIsStored(t *testing.T) {
 	}
 }
 
-// An answer that its forwarder passes on is stored in its thread, with the content that its server
-// shows.
+// An actor forwards an answer. The engine stores the answer in its thread, with the content that
+// the answer's own server shows.
 func TestAForwardedAnswerIsStoredAsItsServerShowsIt(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -126,8 +126,8 @@ func TestAnAnswerThatComesMeanwhileLeavesNoRowBehind(t *testing.T) {
 	}
 }
 
-// An actor that contests many ids of others has a budget of questions to their server. It uses up
-// no other actor's budget.
+// An actor that contests many ids of other authors has a budget for the questions that this causes
+// to their server. It does not use up another actor's budget.
 func TestWhoContestsMuchPaysForIt(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
@@ -157,7 +157,7 @@ func TestWhoContestsMuchPaysForIt(t *testing.T) {
 	}
 }
 
-// undoes returns an Undo of an activity that never came.
+// undoes returns an Undo of an activity that never arrived.
 func undoes(by string, n int) string {
 	return fmt.Sprintf(`{"id":"%s/undos/%d","type":"Undo","actor":%[1]q,"to":"us:/alice","object":"%[1]s/waves/%[2]d"}`, by, n)
 }
@@ -183,7 +183,7 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 		return s.Send("p:/dave", mine, create("p:/dave", "1", written("p:/dave", "p:/notes/1", "hi")))
 	})
 
-	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // from here on alice's database has something of mallory's
+	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // from here on, alice's database holds an activity of mallory's
 	before = marks()
 	for n := range 30 {
 		s.MustSend("p:/mallory", mine, undoes("p:/mallory", n+1))
@@ -191,7 +191,7 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 	if n := marks() - before; n < 5 || n > 10 {
 		t.Errorf("%d ids are remembered, want those that 20 KiB a day pay for", n)
 	}
-	for _, n := range []int{1, 30} { // first remembered in alice's database, then in memory only
+	for _, n := range []int{1, 30} { // alice's database remembers the first id, and only the memory remembers the other one
 		if err := s.Send("q:/carol", mine, wave("q:/carol", n)); err != nil {
 			t.Errorf("another domain pays: %v", err)
 		}
@@ -206,7 +206,7 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, wave("p:/carol", 1)) })
 }
 
-// Decision 29: the engine tries for a minute to ask a server that does not answer.
+// Decision 29: if a server does not answer, the engine tries to ask it for about a minute.
 func TestAServerThatCannotBeAskedIsTriedForAMinute(t *testing.T) {
 	s := newScene(t)
 	if d := s.Inbox.RivalTime(); d < time.Minute || d > 2*time.Minute {

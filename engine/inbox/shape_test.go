@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// IN-18, IN-20: the engine accepts activities of one actor about one object. It refuses others
-// with a pointer to the wrong property. It keeps activities without an object if their type needs
-// none.
+// IN-18, IN-20: the engine accepts activities of one actor about one object. It refuses activities
+// with several actors or objects, with a pointer to the wrong property. It accepts an activity
+// without an object if its type needs none.
 func TestShapesOfActivities(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -86,8 +86,8 @@ func TestAListOfOneIsThatOne(t *testing.T) {
 	})
 }
 
-// An activity refused for its two objects leaves no trace. Its sender can send an activity for one
-// of the objects under the same id.
+// If the engine refuses an activity for its two objects, it records nothing. The sender can send
+// an activity for one of the objects under the same id.
 func TestWhatIsRefusedForSeveralObjectsMayComeAsSeveral(t *testing.T) {
 	s := newScene(t)
 	refused(t, s, "two objects", "/object", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":["us:/alice/objects/1","us:/alice/objects/2"]}`)

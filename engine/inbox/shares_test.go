@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// PAY-02: large bodies of two clients do not take all the memory for requests. A third client
+// PAY-02: the large bodies of two clients do not use up the memory for requests. A third client
 // finds room.
 func TestMemoryHasSharesByClient(t *testing.T) {
 	t.Parallel()
@@ -43,8 +43,8 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 	}
 }
 
-// The large messages of one domain hold at most three quarters of the memory. They leave room for
-// large and small messages of others.
+// The large messages of one domain use at most three quarters of the memory. They leave room for
+// large and small messages of other domains.
 func TestLargeMessagesShareTheMemory(t *testing.T) {
 	t.Parallel()
 	m := &memory{room: policy.Memory.NewPool(), bodyLimit: 1 << 20}
@@ -73,8 +73,9 @@ func TestLargeMessagesShareTheMemory(t *testing.T) {
 	}
 }
 
-// PAY-07: the events that strangers of one domain cause for a user have a budget. Activities
-// without effect here have a smaller share of it. Contacts of the same domain are not counted.
+// PAY-07: a budget limits the events that strangers of one domain cause for a user. Activities
+// without effect here have a smaller share of the budget. Contacts of the same domain are not
+// charged.
 func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -101,7 +102,7 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	}
 }
 
-// A flood of ignored activities takes bounded memory until their records are written.
+// A flood of ignored activities uses bounded memory while their records are not yet written.
 func TestWhatIsIgnoredTakesBoundedMemory(t *testing.T) {
 	t.Parallel()
 	i := &Inbox{Deps: Deps{Local: actor.NewLocal("https://us.example", nil, nil, ""), Now: time.Now, Log: slog.New(slog.DiscardHandler)},
@@ -115,8 +116,8 @@ func TestWhatIsIgnoredTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// PAY-05: the fan-out of a domain's activities to strangers is bounded, and is not charged to
-// another domain.
+// PAY-05: a domain's budget bounds how many strangers its activities reach. Another domain is not
+// charged.
 func TestFanOutIsChargedToItsDomain(t *testing.T) {
 	t.Parallel()
 	b := newBounds(time.Now)

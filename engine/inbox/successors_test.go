@@ -12,8 +12,8 @@ import (
 
 const continuations = `SELECT concat_ws(' ', closed_at IS NOT NULL, coalesce(regexp_replace(successor_uri, '.*conversations/', ''), '-')) FROM conversations WHERE host_uri LIKE '%/erin'`
 
-// withErin stores a conversation of erin's with alice and the actors in more. dave's conversation
-// will continue it.
+// withErin stores a conversation of erin's with alice and with the actors in the parameter more.
+// dave's conversation will continue it.
 func withErin(t *testing.T, h *hosted, more ...string) (uri string) {
 	t.Helper()
 	host := h.Long("p:/erin")
@@ -37,7 +37,7 @@ func withErin(t *testing.T, h *hosted, more ...string) (uri string) {
 	return uri
 }
 
-// names lets the host's Welcome name the predecessor conversation, and three members.
+// names adds three members and the URI of the predecessor conversation to the host's Welcome.
 func names(h *hosted, predecessor string) func(*said) {
 	return func(s *said) {
 		d := s.activity.Sub("lwMetadata")
@@ -45,9 +45,9 @@ func names(h *hosted, predecessor string) func(*said) {
 	}
 }
 
-// A member's conversation becomes the successor of the conversation that it names, once that one
-// is closed here. The Welcome and the close may come in either order. A stranger's conversation,
-// and one of a member who left, does not become a successor.
+// A member's new conversation becomes the successor of the conversation that it names, once the
+// named one is closed here. The Welcome and the close may arrive in either order. The conversation
+// of a stranger, or of a member who left, does not become a successor.
 func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		member, left, closedBefore bool
@@ -96,7 +96,7 @@ func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 			if got := len(h.rows(`SELECT kind FROM conversation_entries WHERE kind = 'successor'`)); got != told {
 				t.Errorf("%d entries tell of the successor, want %d", got, told)
 			}
-			other := newHostedIn(t, h.Scene) // by the same host; the first successor stays
+			other := newHostedIn(t, h.Scene) // another conversation of the same host; the first successor stays
 			other.begun(names(other, before))
 			h.want("after a second one", continuations, want)
 		})

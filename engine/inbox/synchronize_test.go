@@ -19,21 +19,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// telling is a request of carol's with a digest of her followers here.
+// telling is a request of carol's that contains a digest of her followers here.
 type telling struct {
-	collection, url string   // carol's own when empty
+	collection, url string   // if empty, those of carol
 	listed          []string // the followers in the digest and in the list
-	digestOf        []string // the followers in the digest, in place of listed if set
-	list            string   // the list's document, in place of one made from listed if set
+	digestOf        []string // the followers in the digest; if nil, listed
+	list            string   // the list's document; if empty, it is made from listed
 	dialect         signature.Dialect
 	before, after   func(*http.Request) // change the request before and after it is signed
 }
 
-// unserved says that the test itself serves the list at its address.
+// unserved means that the test itself serves the list at its address.
 const unserved = "-"
 
-// changes returns the changes that the request makes in alice's database, except those of its
-// activity. It also returns how often the list was fetched.
+// changes sends the request. It returns the changes in alice's database, except those of the
+// request's activity, and how often the list was fetched.
 func (x telling) changes(s *peertest.Scene) (changed []string, asked int) {
 	if x.collection == "" {
 		x.collection = "p:/carol/followers"
@@ -169,7 +169,8 @@ func TestFollowersAreSynchronized(t *testing.T) {
 	})
 }
 
-// aside removes the field before the request is signed, and back restores it.
+// aside removes the digest's header field before the request is signed, and back restores the
+// field.
 func aside(r *http.Request) {
 	r.Header["X-Aside"] = r.Header["Collection-Synchronization"]
 	r.Header.Del("Collection-Synchronization")
@@ -185,9 +186,9 @@ func many(n int) []string {
 	return names
 }
 
-// When the sender lists a follow that alice does not have, alice sends one Undo of it. The Undo
-// names the Follow that alice once sent, if there is one. The engine fetches the sender's list
-// once an hour.
+// The sender's list contains a follow that alice does not have. alice sends one Undo of the
+// follow. The Undo names the Follow that alice once sent, if there is one. The engine fetches the
+// sender's list at most once an hour.
 func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
@@ -236,7 +237,7 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 		s.Long("us:/alice/activities/f"), s.Long("us:/alice"), s.Long("p:/carol"))
 	exec(`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw) VALUES (gen_random_uuid(), $1, 'outbound', 'Undo', $2, $3, $4, '{}')`,
 		s.Long("us:/alice/activities/u"), s.Long("us:/alice"), s.Long("us:/alice/activities/f"), s.Now())
-	next(time.Hour, 1, "") // alice's own Undo is under way
+	next(time.Hour, 1, "") // alice's own Undo is being delivered
 	next(11*time.Hour, 1, "us:/alice/activities/f")
 	next(24*time.Hour, 1, "")
 	exec(`INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at) VALUES (gen_random_uuid(), $1, 'following', 'rejected', $2, now(), now())`,
@@ -247,7 +248,7 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	}
 }
 
-// A follow that changed after the fetch of the sender's list does not end.
+// If a follow changed after the engine fetched the sender's list, the follow does not end.
 func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -282,11 +283,11 @@ func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 	}
 }
 
-// named matches ids of alice's activities that are derived from names (UUID version 5).
+// named matches ids of alice's activities whose UUID is derived from a name (version 5).
 var named = regexp.MustCompile(`us:/alice/activities/[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// A comparison of followers whose server does not answer delays no request, and ends when the
-// inbox closes.
+// A comparison of followers waits for a server that does not answer. It delays no request, and
+// ends when the inbox closes.
 func TestComparingFollowersEndsWithTheInbox(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

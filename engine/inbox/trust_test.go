@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A friend is a contact, even one that the user does not follow. A follower, or an actor who only
-// asks for friendship, is a stranger.
+// A friend is a contact, even if the user does not follow the friend. A follower is a stranger,
+// and so is an actor who has only asked for friendship.
 func TestAFriendIsAContact(t *testing.T) {
 	for _, c := range []struct{ kind, status, trust string }{
 		{user.Following, user.Accepted, "contact"},

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// An Undo that arrives first names an answer by its id alone.
+// An Undo of an answer arrives before the answer, and names it by its id alone.
 func TestAnUndoByIDStopsTheAnswerThatComesLater(t *testing.T) {
 	follow := func(s *peertest.Scene, n int) {
 		s.Act("p:/carol", fmt.Sprintf(`{"id":"us:/alice/activities/f%d","type":"Follow","actor":"us:/alice","object":"p:/carol"}`, n))

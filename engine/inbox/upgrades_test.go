@@ -6,11 +6,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// The Welcome to the other side's upgrade decides which of the two upgrades stays. A repeat of the
-// Welcome, under any id, changes nothing. Messages of the closed conversation are still accepted.
+// Both sides upgraded to an encrypted conversation. The Welcome to the other side's conversation
+// decides which of the two stays. A repeat of the Welcome, under any id, changes nothing. Messages
+// of the closed conversation are still accepted.
 func TestTheOtherSidesUpgradeIsMetOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		own  string // the URI of alice's upgrade
+		own  string // the URI of the conversation that alice began
 		want []string
 	}{
 		"the other one goes on": {"zzz:", []string{"dave f f t 0", "alice t t f 2"}},

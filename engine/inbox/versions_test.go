@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each newer edit takes effect although all edits come under one id. Friendica and Mobilizon send
+// All edits come under one id. Each newer edit still takes effect. Friendica and Mobilizon send
 // edits this way.
 func TestEditsUnderOneIDTakeEffectInTurn(t *testing.T) {
 	s := newScene(t)
@@ -64,8 +64,8 @@ func TestEditsUnderOneIDWaitBesideEachOther(t *testing.T) {
 	edited(t, alice, "third")
 }
 
-// An edit that was set aside can be given back although another edit under the same id took
-// effect.
+// An administrator can retry an edit that was set aside, even if another edit under the same id
+// took effect.
 func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 	s := newScene(t)
 	edit := func(content, updated string) string {
@@ -79,7 +79,7 @@ func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 		}
 	}
 	alter(`ADD CONSTRAINT ill CHECK (raw ->> 'content' <> 'third') NOT VALID`)
-	for range 2 { // the second one is a duplicate
+	for range 2 { // the second arrival is a duplicate
 		s.MustSend("p:/carol", mine, edit("third", "2026-01-03T00:00:00Z"))
 	}
 	aside := poisoned(t, s)
@@ -103,8 +103,8 @@ func TestAnEditThatWasSetAsideIsGivenBackBesideAnother(t *testing.T) {
 	}
 }
 
-// The Delete of a post takes effect although it comes under the id of the post's Create. BookWyrm
-// sends Deletes this way.
+// The Delete of a post has the id of the post's Create, and still takes effect. BookWyrm sends
+// Deletes this way.
 func TestADeleteUnderTheIDOfItsCreateTakesEffect(t *testing.T) {
 	t.Parallel()
 	create := `{"id":"p:/notes/1/activity","type":"Create","actor":"p:/carol","to":"us:/alice","object":` + version("first", "") + `}`
@@ -143,8 +143,8 @@ func TestADeleteUnderTheIDOfItsCreateWaitsBesideIt(t *testing.T) {
 	}
 }
 
-// An Accept answers the next Follow although its id is that of an earlier Accept. Hubzilla derives
-// the id from the contact, so that all its answers to a contact have the same id.
+// An Accept has the id of an earlier Accept, and still answers the next Follow. Hubzilla derives
+// the id from the contact, so all its answers to a contact have the same id.
 func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
 	s := newScene(t)
 	for n := range 2 {
@@ -167,7 +167,7 @@ func TestAnAnswerUnderAnIDOfBeforeAnswersTheNextFollow(t *testing.T) {
 	}
 }
 
-// A Reject under the id of the earlier Accept ends the follow.
+// A Reject with the id of the earlier Accept ends the follow.
 func TestARejectUnderTheIDOfTheAcceptEndsTheFollow(t *testing.T) {
 	s := newScene(t)
 	s.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
@@ -181,7 +181,7 @@ func TestARejectUnderTheIDOfTheAcceptEndsTheFollow(t *testing.T) {
 
 func asDave(body string) string { return strings.ReplaceAll(body, "p:/carol", "p:/dave") }
 
-// Each change of an actor takes effect although all changes come under one id and without a time.
+// All changes of an actor come under one id and without a time. Each change still takes effect.
 // Takahē and Mobilizon send changes this way.
 func TestAnActorChangesUnderOneIDAgainAndAgain(t *testing.T) {
 	s := newScene(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// passed is carol's reply to erin of another server. erin forwards it to her followers.
+// passed is carol's reply to erin, who is on another server. erin forwards the reply to her
+// followers.
 const passed = `{"id":"p:/acts/1","type":"Create","actor":"p:/carol","to":"as:Public","cc":["us:/alice","q:/erin/followers"],
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"hi","inReplyTo":"q:/notes/1"}}`
 
@@ -25,15 +26,15 @@ const (
 
 const removed = `{"id":"p:/acts/2","type":"Delete","actor":"p:/carol","to":"q:/erin/followers","object":"p:/replies/1"}`
 
-// came holds the changes that passed makes when the engine accepts it.
+// came holds the changes that occur when the engine accepts passed.
 var came = []string{"+ object p:/replies/1 Note hi", "+ activity inbound Create p:/acts/1 p:/replies/1", "+ feed p:/acts/1 by p:/carol",
 	"+ event create.received p:/acts/1 p:/replies/1 by stranger p:/carol"}
 
-// went holds the changes of a Delete of the reply that the engine itself made.
+// went holds the changes of the Delete that the engine itself makes of the reply.
 var went = []string{"- object p:/replies/1 Note hi", "- feed p:/acts/1 by p:/carol", "+ object p:/replies/1 Tombstone",
 	"+ activity inbound Delete p:/replies/1#delete p:/replies/1", "+ event delete.received p:/replies/1#delete p:/replies/1 by stranger p:/carol", "+ tombstones 1"}
 
-// changed returns a proven activity that is changed after it was signed.
+// changed returns an activity that change() changes after its proof was made.
 func changed(s *peertest.Scene, by, body string, change func(vocab.Doc)) []byte {
 	d, err := vocab.ParseDoc(s.Proven(by, body))
 	if err != nil {
@@ -60,7 +61,7 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 		s.Serve("q:/notes/5", `{"id":"q:/notes/5","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}`)
 	}
 	deleted := func(s *peertest.Scene) { s.Answer("p:/acts/1", http.StatusGone) }
-	hidden := strings.Replace(passed, `"to":"as:Public",`, "", 1) // the Create does not say that the reply is public
+	hidden := strings.Replace(passed, `"to":"as:Public",`, "", 1) // without it, the Create does not say that the reply is public
 	altered := func(change func(vocab.Doc)) func(*peertest.Scene) []byte {
 		return func(s *peertest.Scene) []byte { return changed(s, "p:/carol", passed, change) }
 	}
@@ -76,13 +77,14 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		given func(*peertest.Scene)
-		from  string // q:/erin if empty
-		inbox string // mine if empty
+		from  string // if empty, q:/erin
+		inbox string // if empty, mine
 		body  func(*peertest.Scene) []byte
 		kind  fault.Kind
 		code  string
 		want  []string
-		asked []string // the documents that are fetched, of those that could be
+		// the documents that the engine fetches, among those that it could fetch
+		asked []string
 	}{
 		{name: "FE-06 with its author's proof", body: proven("p:/carol", passed), kind: accepted, want: came},
 		{name: "FE-06 to the shared inbox", inbox: shared, body: proven("p:/carol", passed), kind: accepted, want: came},
@@ -162,7 +164,7 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 				inbox = mine
 			}
 			var err error
-			for range 2 { // the second arrival changes nothing; what the engine remembers of the server does not matter
+			for range 2 { // the second arrival changes nothing; the cached state of the server does not matter
 				expect(t, s, tt.want, tt.kind, func() error { err = s.Pass(from, inbox, body); return err })
 				if e := fault.Of(err); tt.code != "" && (e == nil || e.Code != tt.code) {
 					t.Errorf("err = %v, want code %s", err, tt.code)
@@ -179,8 +181,8 @@ func TestActivitiesThatArePassedOn(t *testing.T) {
 	}
 }
 
-// An activity whose actor signs the request needs no proof. If it has a proof, the proof must be
-// the actor's and valid.
+// An activity needs no proof if its actor signs the request. If it has a proof, the proof must be
+// valid and by the actor.
 func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -193,7 +195,7 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		body func(*peertest.Scene) []byte
-		code string // the code of the refusal; empty when it is accepted
+		code string // the code of the refusal; empty if the activity is accepted
 	}{
 		{"FE-06 its own", by("p:/carol"), ""},
 		{"SIG-34 another actor's", by("p:/dave"), "foreign_proof"},
@@ -219,7 +221,7 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := stage.Scene(t)
-			s.Dialect = signature.Cavage // the key of the request is not that of the proofs
+			s.Dialect = signature.Cavage // the request is signed with another key than the proofs
 			body := tt.body(s)
 			want, kind := came, accepted
 			if tt.code != "" {
@@ -234,7 +236,7 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	}
 }
 
-// FE-06: alice follows erin and gets answers to erin from others. They enter erin's thread, and
+// FE-06: alice follows erin and gets other actors' answers to erin. They enter erin's thread, but
 // not the feed.
 func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 	s := newScene(t)
@@ -257,8 +259,8 @@ func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", removed)) })
 }
 
-// SEE-05: an answer for erin's followers is for alice, who follows erin, although it is not
-// public.
+// SEE-05: an answer that is not public is addressed to erin's followers. alice follows erin, so
+// she gets it.
 func TestAThreadIsCompletedForFollowers(t *testing.T) {
 	s := newScene(t)
 	s.Follows("q:/erin")
@@ -305,8 +307,8 @@ func TestActorsWhoseDeletionIsPassedOn(t *testing.T) {
 	}
 }
 
-// FRS-03: a forwarded proof of an account's Delete is refused, because the account may be back
-// since.
+// FRS-03: the engine refuses a forwarded proof of an account's Delete, because the account may
+// have come back after the Delete.
 func TestAnOldProofBuriesNobody(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/carol", mine, passed)
@@ -330,16 +332,16 @@ func TestNobodyIsAskedForWhatBlockedHostsHaveToDoWith(t *testing.T) {
 	}
 }
 
-// ORG-28: activities of an actor that alice blocks have no effect when another actor forwards
-// them.
+// ORG-28: alice blocks an actor. Its activities have no effect when another actor forwards them
+// either.
 func TestABlockedActorIsNotHeardThroughOthers(t *testing.T) {
 	s := newScene(t)
 	s.Act("p:/carol", `{"id":"us:/alice/activities/b","type":"Block","actor":"us:/alice","object":"p:/carol"}`)
 	expect(t, s, nil, accepted, func() error { return s.Pass("q:/erin", mine, s.Proven("p:/carol", passed)) })
 }
 
-// NET-00: the engine asks other servers about a bounded number of activities without proof per
-// forwarding domain.
+// NET-00: actors of one domain forward activities without proof. The engine asks other servers
+// about a limited number of them.
 func TestWhatIsPassedOnWithoutProofHasAnEnd(t *testing.T) {
 	s := newScene(t)
 	s.Actor("p:/carol")
@@ -359,7 +361,8 @@ func TestWhatIsPassedOnWithoutProofHasAnEnd(t *testing.T) {
 	}
 }
 
-// SIG-29: a request that is signed by a user of this server and comes from outside is refused.
+// SIG-29: the engine refuses a request that comes from outside and is signed by a user of this
+// server.
 func TestALocalActorPassesNothingOnFromOutside(t *testing.T) {
 	s := newScene(t)
 	keys, err := s.Keys.Keys(s.Alice)

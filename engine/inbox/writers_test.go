@@ -20,7 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// hold keeps alice's writer from committing until the returned function is called.
+// hold keeps alice's writer from committing until release() is called.
 func hold(t *testing.T, s *peertest.Scene) (release func()) {
 	t.Helper()
 	tx, err := s.DB(t, s.Alice).BeginTx(context.WithoutCancel(t.Context()), nil)
@@ -54,8 +54,8 @@ func waiting(t *testing.T, s *peertest.Scene, n int) {
 	}
 }
 
-// queue sends bodies one after the other while the writer is held. It returns a channel for each
-// answer.
+// queue sends bodies one after the other while hold keeps the writer from committing. It returns a
+// channel for each answer.
 func queue(t *testing.T, s *peertest.Scene, bodies ...string) (answers []chan error) {
 	t.Helper()
 	for n, body := range bodies {
@@ -95,7 +95,8 @@ func TestWhatWaitsIsCommittedTogetherAndInOrder(t *testing.T) {
 	if len(told) != 40 || !slices.IsSorted(told) {
 		t.Errorf("events:\n%s\nwant 40 in the order of sending", strings.Join(told, "\n"))
 	}
-	// The first ones are in the transaction that was held, all others in the next.
+	// The first transaction, which hold held up, applied the first activities. The next
+	// transaction applied all others.
 	if n := s.Column(t, s.Alice, `SELECT DISTINCT xmin::text FROM seen`); len(n) > 2 {
 		t.Errorf("%d transactions, want at most 2", len(n))
 	}
@@ -131,7 +132,7 @@ func TestRepeatsWithinABatch(t *testing.T) {
 func TestWhatIsIgnoredFromOneInboxMayBeMeantForTheOther(t *testing.T) {
 	s := newScene(t)
 	release := hold(t, s)
-	first := queue(t, s, listens(2)[1]) // the transaction that is held
+	first := queue(t, s, listens(2)[1]) // these are in the transaction that hold holds up
 	const body = `{"id":"p:/listens/00","type":"Listen","actor":"p:/carol","cc":"us:/alice/followers"}`
 	answers := make(chan error, 2)
 	for n, to := range []string{shared, mine} {
@@ -152,7 +153,7 @@ func TestWhatIsIgnoredFromOneInboxMayBeMeantForTheOther(t *testing.T) {
 	}
 }
 
-// broken registers handlers that fail as a bug of ours would.
+// broken registers handlers that fail as a bug in the engine would.
 func broken(d *inbox.Deps) {
 	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx *user.Tx, r *handler.Received) (handler.Effects, error) {
 		return handler.Effects{}, tx.Activities.Add(ctx, user.Activity{URI: r.Activity.ID + "/x", Direction: "sideways", Raw: r.Activity.Raw})
@@ -197,8 +198,8 @@ func TestWhatCannotBeSetAsideComesAgain(t *testing.T) {
 	})
 }
 
-// A transaction that fails with a serialization error is run again. The effects of its first run
-// do not count.
+// The writer runs a transaction again that failed with a serialization error. The effects of its
+// first run do not count.
 func TestATransactionThatLostIsRunAgain(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	s := newScene(t, func(d *inbox.Deps) { d.Metrics = metrics })
@@ -275,7 +276,7 @@ func TestCloseWaitsForWhatWasTaken(t *testing.T) {
 
 func TestNoMoreWaitThanMay(t *testing.T) {
 	s := newScene(t)
-	s.Inbox.Limit(4, 1<<20) // of the 4, one domain may use three
+	s.Inbox.Limit(4, 1<<20) // one domain may use 3 of the 4 places
 	release := hold(t, s)
 	answers := queue(t, s, listens(3)...)
 	if err := s.Send("p:/carol", mine, listen); fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 {
@@ -293,8 +294,8 @@ func TestNoMoreWaitThanMay(t *testing.T) {
 	}
 }
 
-// Several recipients read the same activity at once. The race detector fails the test if a
-// recipient writes into it.
+// Several recipients read the same activity at once. The race detector fails the test if one of
+// them writes into it.
 func TestRecipientsShareTheActivity(t *testing.T) {
 	s := newScene(t)
 	names := []string{"us:/alice"}
