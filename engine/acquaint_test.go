@@ -58,10 +58,10 @@ func TestAcquaintancesAreMadeAgainByTheCommandLine(t *testing.T) {
 	}
 	acquaint(0, 1, true, "--all")
 	spoil(`UPDATE acquaintances SET follows = true`)
-	acquaint(0, 1, true, "--all") // only bob's row is wrong: alice does follow bob
+	acquaint(0, 1, true, "--all") // alice does follow bob, so only bob's row is wrong
 	spoil(`INSERT INTO acquaintances VALUES ('https://gone.example/users/x', 'bob')`)
 	spoil(`INSERT INTO intake (uri_digest, actor_digest, raw, recipients) VALUES ('\x01', '\x01', '{}', '{bob}')`)
-	acquaint(0, 1, false, "--all") // waiting activities may need the row
+	acquaint(0, 1, false, "--all") // waiting activities may still need the row
 	spoil(`DELETE FROM intake`)
 	home.Start(t)
 	for _, tt := range []struct {

@@ -14,14 +14,14 @@ import (
 )
 
 // Only the packages in decides read the addressing of a post to find its readers. The rest of the
-// code writes these members and does not read them.
+// code writes the properties in members and does not read them.
 var (
 	decides = []string{"engine/vocab/", "engine/audience/", "db/user/audience.go", "db/dbtest/", "engine/bench/", "engine/enginetest/"}
 	members = []string{"to", "cc", "bto", "bcc", "audience"}
 	inSQL   = regexp.MustCompile(`'\{?(to|cc|bto|bcc|audience)[',}]`)
 )
 
-// readers are the places outside decides that read these members, with the reason.
+// readers lists the places outside decides that read these properties, with the reason.
 var readers = map[string]string{
 	"engine/outbox/note.go To":                     "the parameters of CreateNote",
 	"engine/outbox/note.go Cc":                     "the parameters of CreateNote",
@@ -85,8 +85,8 @@ func TestOneRoomDecidesWhoSomethingIsFor(t *testing.T) {
 	}
 }
 
-// readings returns the members of an addressing that a file reads, as fields or by their names,
-// with the position of each.
+// readings returns the properties of members that a file reads, as fields or by their names, with
+// the position of each.
 func readings(f *ast.File) map[string]token.Pos {
 	read, written := map[string]token.Pos{}, map[ast.Node]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -127,8 +127,8 @@ func readings(f *ast.File) map[string]token.Pos {
 	return read
 }
 
-// isMap reports whether a literal is a map that code ranges over. A document that code writes is
-// not.
+// isMap reports whether a literal has a map type, so that code can range over it. A document that
+// code writes does not.
 func isMap(l *ast.CompositeLit) bool {
 	_, is := l.Type.(*ast.MapType)
 	return is

@@ -23,15 +23,15 @@ func TestAttacksOnDelivery(t *testing.T) {
 	newSiege(t).play(deliveryAttacks)
 }
 
-// hostile is a server with one inbox, which answers as the attack says.
+// hostile is a server with one inbox. The inbox answers as the attack needs.
 type hostile struct {
 	*peertest.Actor
 	host, inbox string
 
 	mu        sync.Mutex
 	got       []peertest.Posted
-	now, most int   // requests at once
-	ramp      []int // of them, as each came
+	now, most int   // requests that run now, and the most that ran at once
+	ramp      []int // for each request, how many ran when it arrived
 }
 
 // against starts a server that reads each POST to its inbox and then calls answer.
@@ -42,7 +42,7 @@ func (s *siege) against(answer http.HandlerFunc) *hostile {
 	p.Handle("/users/h/inbox", func(w http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the sender is dead
+			return // the sending engine was killed
 		}
 		h.mu.Lock()
 		h.got = append(h.got, peertest.Posted{Request: r, Content: content})
@@ -66,14 +66,14 @@ func (h *hostile) posted() []peertest.Posted {
 	return slices.Clone(h.got)
 }
 
-// busy returns how many requests run now, and how many ran at once at most.
+// busy returns how many requests run now, and the most that ran at once.
 func (h *hostile) busy() (now, most int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now, h.most
 }
 
-// tell lets alice write to actors, and returns the activity's id.
+// tell lets alice write to actors. It returns the activity's id.
 func (s *siege) tell(to ...*peertest.Actor) string {
 	s.Helper()
 	ids := make([]any, len(to))
@@ -84,7 +84,7 @@ func (s *siege) tell(to ...*peertest.Actor) string {
 	return create
 }
 
-// tells checks that other servers are still served: a post from alice to carol arrives.
+// tells checks that the engine still serves other servers: a post from alice to carol arrives.
 func (s *siege) tells() {
 	s.Helper()
 	create := s.tell(s.carol)
@@ -99,8 +99,8 @@ func (s *siege) owed(h *hostile, columns string, args ...any) []string {
 	return s.alice.Column(s, `SELECT DISTINCT concat_ws(' ', `+columns+`) FROM deliveries WHERE host = $1 ORDER BY 1`, append([]any{h.host}, args...)...)
 }
 
-// ended waits until each delivery to h has ended or has had this many attempts. Then it checks
-// that the columns of these deliveries are as wanted.
+// ended waits until each delivery to h has ended or has had the given number of attempts. Then it
+// checks the columns of these deliveries.
 func (s *siege) ended(h *hostile, attempts int, columns string, want ...string) {
 	s.Helper()
 	defer func() {
@@ -128,7 +128,7 @@ func (s *siege) multiply(activity string, n int) {
 	s.due()
 }
 
-// due makes all of alice's deliveries due that no worker has claimed.
+// due makes all deliveries of alice's due that no worker has claimed.
 func (s *siege) due() {
 	s.Helper()
 	s.changeDeliveries(`UPDATE deliveries SET next_at = now() WHERE status = 'pending' AND lease_owner IS NULL`)
@@ -137,7 +137,7 @@ func (s *siege) due() {
 	}
 }
 
-// over gives up the deliveries that alice still owes.
+// over marks the deliveries that alice still owes as failed.
 func (s *siege) over() {
 	s.Helper()
 	s.changeDeliveries(`UPDATE deliveries SET status = 'failed', lease_owner = NULL WHERE status = 'pending'`)
@@ -152,7 +152,7 @@ func (s *siege) changeDeliveries(statement string) {
 	}
 }
 
-// one checks that h got the same delivery in every request: the same body and the same
+// one checks that every request brought the same delivery to h: the same body and the same
 // Idempotency-Key.
 func (s *siege) one(h *hostile, times int) {
 	s.Helper()
@@ -181,7 +181,7 @@ func hangUp(w http.ResponseWriter, with string) {
 	_ = conn.Close()
 }
 
-// unless returns a handler that answers with status while down is set, and 202 otherwise.
+// unless returns a handler. It answers with status while down is set, and with 202 otherwise.
 func unless(down *atomic.Bool, status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
@@ -336,7 +336,8 @@ var deliveryAttacks = []attack{
 		h := s.against(answers(http.StatusAccepted))
 		s.change("host", "pause", h.host)
 		enginetest.Eventually(s, "the server is held back", func() bool { return strings.Contains(s.home.Run(s, "host", "show", h.host).Stdout, "paused") })
-		s.home.Kill() // before the engine can see the pause, which takes a second
+		// the engine needs a second to notice the pause; the kill comes first
+		s.home.Kill()
 		s.home.Start(s)
 		s.multiply(s.tell(h.Actor), 19)
 		s.tells()
@@ -402,7 +403,7 @@ var deliveryAttacks = []attack{
 		expectDeleted(s.T, s.home, leaver)
 		for _, p := range h.posted()[1:] {
 			d, err := vocab.ParseActivity(p.Content)
-			if err != nil || d.Type != vocab.Delete || string(d.Object.ID) != leaver.ID || !strings.Contains(p.Header.Get("Signature"), leaver.ID) { // in draft-cavage, as every Delete to an unknown host
+			if err != nil || d.Type != vocab.Delete || string(d.Object.ID) != leaver.ID || !strings.Contains(p.Header.Get("Signature"), leaver.ID) { // signed in draft-cavage, as every Delete to an unknown host is
 				s.Errorf("after the deletion %s was sent, signed as %s; want the Delete of the user, by its key", p.Content, p.Header.Get("Signature"))
 			}
 		}
@@ -488,8 +489,8 @@ var deliveryAttacks = []attack{
 	}},
 }
 
-// signedAt returns the time at which a request was signed: by RFC 9421 the parameter created, by
-// draft-cavage the Date.
+// signedAt returns the time at which a request was signed. RFC 9421 has it in the parameter
+// created, draft-cavage in the Date field.
 func signedAt(h http.Header) (time.Time, error) {
 	_, rest, is := strings.Cut(h.Get("Signature-Input"), ";created=")
 	if !is {

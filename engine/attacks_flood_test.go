@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The engine's memory and goroutines stay within bounds during a flood and are freed after it.
+// During a flood, the engine's memory and goroutines stay within bounds. After it they are freed.
 // With LIGHTWEB_SIEGE the floods have the size that docs/security.md gives, and the log contains
 // the figures.
 func TestAFloodOfAttacksIsSurvived(t *testing.T) {
@@ -76,7 +76,7 @@ func sized(small, full int) int {
 	return small
 }
 
-// at32 calls do n times, 32 calls at once.
+// at32 calls do() n times, with at most 32 calls at once.
 func (s *siege) at32(n int, do func(n int)) {
 	turns := make(chan int)
 	var all sync.WaitGroup
@@ -94,7 +94,7 @@ func (s *siege) at32(n int, do func(n int)) {
 	all.Wait()
 }
 
-// usage is the memory in bytes and the goroutines that the engine uses.
+// usage holds how many bytes of memory and how many goroutines the engine uses.
 type usage struct{ memory, goroutines float64 }
 
 func (u usage) String() string { return fmt.Sprintf("%.0f MiB, %.0f", u.memory/(1<<20), u.goroutines) }
@@ -103,20 +103,21 @@ func (s *siege) usage() usage {
 	return usage{s.home.Metric(s, "process_resident_memory_bytes"), s.home.Metric(s, "go_goroutines")}
 }
 
-// Bounds of the cost of a flood.
+// The bounds of the cost of a flood.
 const (
 	floodMemory     = 256 << 20 // bytes
-	floodGoroutines = 50        // may remain, for connections that end soon
+	floodGoroutines = 50        // that many may remain, for connections that end soon
 )
 
-// flood runs do, logs the engine's usage before, during and after it, and returns the last.
+// flood runs do(). It logs the engine's usage before, during and after do(), and returns the usage
+// after it.
 func (s *siege) flood(what string, do func()) (after usage) {
 	s.Helper()
 	return s.floodWithin(floodMemory, what, do)
 }
 
-// besides is flood, and lets carol like alice's note ten times a second meanwhile, from an address
-// of her own. Each Like must be answered 202.
+// besides runs do() as flood does. Meanwhile carol sends Likes of alice's note ten times a second,
+// from an address of her own. The engine must answer each Like 202.
 func (s *siege) besides(what string, do func()) {
 	s.Helper()
 	honest := s.from("127.3.0.9")
@@ -142,7 +143,8 @@ func (s *siege) besides(what string, do func()) {
 	})
 }
 
-// floodWithin is flood with another bound of memory, in bytes.
+// floodWithin runs do() as flood does. The parameter memory bounds the additional memory, in
+// bytes.
 func (s *siege) floodWithin(memory float64, what string, do func()) (after usage) {
 	s.Helper()
 	before := s.usage()

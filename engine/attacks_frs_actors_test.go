@@ -52,7 +52,7 @@ var frs01 = attack{id: "FRS-01", sends: "two Updates of an actor within a minute
 		arrive()
 	}}
 
-// asksFor counts how often a peer was asked for an actor's document.
+// asksFor counts how often the engine asked a peer for an actor's document.
 func asksFor(p *peertest.Peer, a *peertest.Actor) (n int) {
 	for _, path := range p.Asked() {
 		if p.Origin+path == string(a.ID) {

@@ -156,8 +156,8 @@ var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice",
 		}
 	}}
 
-// repeatEntry copies the archive good to path, and writes the first entry that has one of the
-// names twice. The checksums are right.
+// repeatEntry copies a valid archive to path, and writes the first entry that has one of the names
+// twice. The checksums are right.
 func repeatEntry(t testing.TB, good, path string, names ...string) {
 	t.Helper()
 	in, err := os.Open(good)

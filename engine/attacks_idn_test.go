@@ -69,12 +69,12 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 	}}
 
 // manyNames is a server that has a name with many spellings. mallory uses many of them. dave is
-// honest and always uses the same one, which is not canonical.
+// honest and always uses the same spelling, which is not canonical.
 type manyNames struct {
 	*siege
 	peer          *peertest.Peer
 	mallory, dave *peertest.Actor
-	spellings     []string // of mallory's id; the first is canonical
+	spellings     []string // spellings of mallory's id; the first is canonical
 	written       string   // dave's id as his server writes it
 	n             int
 }
@@ -109,8 +109,8 @@ func newManyNames(s *siege) *manyNames {
 	return m
 }
 
-// names lets alice act on dave and on his posts. It checks that dave's server always receives his
-// ids in his own spelling.
+// names lets alice act on dave and on his posts. It checks that dave's server always receives
+// dave's id as dave's server spells it.
 func (m *manyNames) names() {
 	m.Helper()
 	note := m.writes(m.dave, "note", m.alice.ID, everybody)
@@ -138,7 +138,7 @@ func (m *manyNames) names() {
 	}
 }
 
-// post sends an activity of mallory's under one spelling of her id.
+// post sends an activity of mallory's under the spelling of her id with the given number.
 func (m *manyNames) post(spelling int, kind string, object any) enginetest.Answer {
 	m.Helper()
 	m.n++
@@ -147,8 +147,8 @@ func (m *manyNames) post(spelling int, kind string, object any) enginetest.Answe
 	return m.send(peertest.Forgery{URL: m.alice.ID + "/inbox", Body: string(d.JSON()), Dialect: signature.RFC9421, Key: m.mallory.Keys.RSA}.Request(m))
 }
 
-// stands checks the tables relationships and group_members. Each has n rows of mallory, under her
-// canonical id, and one of dave.
+// stands checks that the tables relationships and group_members each have n rows of mallory, under
+// her canonical id, and one row of dave.
 func (m *manyNames) stands(n int) {
 	m.Helper()
 	for _, table := range []string{"relationships", "group_members"} {
@@ -162,14 +162,15 @@ func (m *manyNames) stands(n int) {
 	}
 }
 
-// noteOf returns a note of mallory's for alice under one spelling of mallory's id.
+// noteOf returns a note of mallory's for alice under the spelling of mallory's id with the given
+// number.
 func (m *manyNames) noteOf(spelling int) vocab.Doc {
 	id := m.spellings[spelling]
 	return vocab.Doc{"id": fmt.Sprintf("%s/%d-note", id, m.n), "type": "Note", "attributedTo": id, "content": "after the Block", "to": []any{m.alice.ID}}
 }
 
 // checkUnheard checks that alice has no reaction, activity or object that mallory sent after the
-// Block. The Follows from before it stay.
+// Block. The Follows that mallory sent before the Block stay.
 func (m *manyNames) checkUnheard() {
 	m.Helper()
 	for _, query := range []string{
@@ -183,8 +184,8 @@ func (m *manyNames) checkUnheard() {
 	}
 }
 
-// checkOneActor checks that the instance database and alice's each have one row for mallory, under
-// her canonical id.
+// checkOneActor checks that the instance database and alice's database each have one row for
+// mallory, under her canonical id.
 func (m *manyNames) checkOneActor() {
 	m.Helper()
 	for _, database := range []string{"lightweb", "lightweb_alice"} {
@@ -196,15 +197,15 @@ func (m *manyNames) checkOneActor() {
 }
 
 // gets lets alice write to dave and to another recipient. It checks that dave receives the post
-// once, that his id is spelled as he writes it, and that mallory receives it once if want is true
-// and otherwise not. A post to the followers must bring a digest of the followers on their
-// server, which covers exactly these two.
+// once, and that the post has his id in his own spelling. mallory must receive the post once if
+// want is true, and not at all otherwise. A post to the followers must bring a digest of the
+// followers on their server. The digest must cover dave and, if want is true, mallory.
 func (m *manyNames) gets(to string, want bool) {
 	m.Helper()
 	before := len(m.peer.Posted())
 	m.alice.Do(m, "CreateNote", map[string]any{"content": "for my friends", "to": []any{to}, "cc": []any{m.spelledDave()}})
 	m.settle()
-	var got [2]int // mallory, dave
+	var got [2]int // mallory's and dave's
 	digests := 0
 	for _, p := range m.peer.Posted()[before:] {
 		switch p.URL.Path {
@@ -234,7 +235,8 @@ func (m *manyNames) spelledDave() string {
 }
 
 // saysOf reports whether a request has a digest of the server's followers (FEP-8fcf), and checks
-// it. It must cover dave and, if she follows, mallory, in the spelling of their server.
+// the digest. The digest must cover dave and, if mallory follows, mallory, in the spelling of
+// their server.
 func (m *manyNames) saysOf(p peertest.Posted, follows bool) bool {
 	m.Helper()
 	field := p.Header.Get("Collection-Synchronization")
@@ -267,8 +269,8 @@ var idn02 = attack{id: "IDN-02", sends: "mallory uses, undoes, deletes and write
 		q.restarts()
 	}}
 
-// squat is a scene on mallory's server. mallory uses ids of carol, who is honest, before carol
-// does. dave, on the same server, is not involved.
+// squat is a scene on mallory's server. mallory uses ids of carol's before carol does. carol is
+// honest. dave, on the same server, does nothing.
 type squat struct {
 	*siege
 	carol, dave *peertest.Actor
@@ -278,12 +280,12 @@ func newSquat(s *siege) *squat {
 	return &squat{siege: s, carol: s.p.Actor("/users/carol"), dave: s.p.Actor("/users/dave")}
 }
 
-// by returns an activity of an actor under any id, even one of another actor.
+// by returns an activity of an actor under any id, even an id of another actor.
 func (q *squat) by(a *peertest.Actor, id, kind string, object any) vocab.Doc {
 	return vocab.Doc{"id": id, "type": kind, "actor": string(a.ID), "object": object, "to": []any{q.alice.ID, everybody}}
 }
 
-// noteBy returns a note of an actor under any id, even one of another actor.
+// noteBy returns a note of an actor under any id, even an id of another actor.
 func (q *squat) noteBy(a *peertest.Actor, id, content string) vocab.Doc {
 	return vocab.Doc{"id": id, "type": "Note", "attributedTo": string(a.ID), "content": content, "to": []any{q.alice.ID, everybody}}
 }
@@ -293,8 +295,8 @@ func (q *squat) sends(a *peertest.Actor, activity vocab.Doc) {
 	q.accepted(q.post(a, q.alice.ID+"/inbox", activity))
 }
 
-// shown checks that a user's feed shows an activity once for the actor and once for each of the
-// others, and for no other actor.
+// shown checks that a user's feed shows an activity once by the actor a, once by each actor in
+// others, and by no other actor.
 func (q *squat) shown(u *enginetest.User, feed string, a *peertest.Actor, activity string, others ...*peertest.Actor) {
 	q.Helper()
 	q.settle()
@@ -352,7 +354,7 @@ func (q *squat) likes() {
 			q.Errorf("%s likes %d notes, want 1", a.ID, n)
 		}
 	}
-	// An Undo by carol herself counts: her reaction that comes after it has no effect.
+	// An Undo by carol herself takes effect: her reaction that arrives after it is ignored.
 	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "undo"), "Undo", q.id(q.carol, "like2")))
 	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "like2"), "Dislike", q.note))
 	if kinds := q.alice.Column(q, `SELECT type FROM reactions WHERE actor_uri = $1`, string(q.carol.ID)); !slices.Equal(kinds, []string{"Like"}) {
@@ -379,7 +381,7 @@ func (q *squat) writes() {
 	q.shown(q.alice, "main", q.carol, create, q.mallory)
 }
 
-// holds checks that a user has one object with this id, by this actor and with this content.
+// holds checks that a user has one object with the given id, author and content.
 func (q *squat) holds(u *enginetest.User, id string, a *peertest.Actor, content string) {
 	q.Helper()
 	got := u.Column(q, `SELECT concat(raw ->> 'attributedTo', ' ', raw ->> 'content') FROM objects WHERE uri = $1`, id)
@@ -388,8 +390,8 @@ func (q *squat) holds(u *enginetest.User, id string, a *peertest.Actor, content 
 	}
 }
 
-// overwrites sends carol's note after mallory has written a note under its id: for one user, for
-// two users, or with a later Delete.
+// overwrites sends carol's note after mallory has written a note under its id. It does so in three
+// ways: for one user, for two users, and with a later Delete.
 func (q *squat) overwrites() {
 	q.Helper()
 	for _, way := range []string{"one", "both", "deleted"} {
@@ -410,7 +412,7 @@ func (q *squat) overwrites() {
 		} else {
 			q.holds(q.alice, note, q.mallory, "a lie")
 		}
-		q.brought(q.mallory, note) // the note is not there yet, and the engine may remember that
+		q.brought(q.mallory, note) // carol's note does not exist yet, and the engine may remember that
 		q.shows(q.p, q.noteBy(q.carol, note, "carol's words"))
 		asked := len(q.p.Asked())
 		q.accepted(q.post(q.carol, inbox, but(q.by(q.carol, create, "Create", q.noteBy(q.carol, note, "carol's words")), "to", to)))
@@ -422,7 +424,7 @@ func (q *squat) overwrites() {
 		q.shown(q.alice, "main", q.dave, q.id(q.dave, way+"-create"))
 		q.askedOnce(asked, note)
 
-		// mallory cannot take the note back by sending it once more.
+		// mallory cannot take the note back when she sends her version once more.
 		asked = len(q.p.Asked())
 		again := q.id(q.mallory, way+"-again")
 		q.sends(q.mallory, q.by(q.mallory, again, "Create", q.noteBy(q.mallory, note, "a lie")))
@@ -435,7 +437,8 @@ func (q *squat) overwrites() {
 	}
 }
 
-// askedOnce checks that the server was asked for one id once, and otherwise only for actors.
+// askedOnce checks that the engine asked the server once for the given id, and otherwise only for
+// actors.
 func (q *squat) askedOnce(before int, id string) {
 	q.Helper()
 	known := []string{"/users/mallory", "/users/carol", "/users/dave"}
@@ -445,7 +448,7 @@ func (q *squat) askedOnce(before int, id string) {
 	}
 }
 
-// restarts kills the engine while it asks carol's server, which is down, for her note.
+// restarts kills the engine while the engine asks for carol's note. carol's server is down.
 func (q *squat) restarts() {
 	q.Helper()
 	create, note := q.id(q.carol, "late-create"), q.id(q.carol, "late-note")
@@ -494,7 +497,7 @@ var idn03 = attack{id: "IDN-03", sends: "somebody who has nothing to do with any
 				s.Errorf("it left traces: %s", made)
 			}
 		}
-		if s.count("lightweb_alice", remembered) != known+2 || s.count("lightweb_alice", buried) != graves+1 { // an Undo by id claims a second one, in case it is of an answer
+		if s.count("lightweb_alice", remembered) != known+2 || s.count("lightweb_alice", buried) != graves+1 { // an Undo by id claims two ids, because it may be the Undo of an answer
 			s.Errorf("alice's database remembers %d more ids and %d more tombstones, want those of carol's Undo and Delete", s.count("lightweb_alice", remembered)-known, s.count("lightweb_alice", buried)-graves)
 		}
 		if n := s.count("lightweb", `SELECT count(*) FROM acquaintances WHERE actor_uri = $1`, string(stranger.ID)); n != 0 {
@@ -543,14 +546,14 @@ var idn04 = attack{id: "IDN-04", sends: "notes whose author is a number, a bare 
 		s.namesOnlyAuthors(honest.Sub("object").Text("id"))
 	}}
 
-// brought lets an actor send alice an Announce of an object.
+// brought lets an actor send an Announce of an object to alice.
 func (s *siege) brought(a *peertest.Actor, id string) {
 	s.Helper()
 	s.answered(s.post(a, s.alice.ID+"/inbox", s.openly(s.does(a, "Announce", id))), 202)
 }
 
-// namesOnlyAuthors checks alice's feeds: the object with the id honest has carol as its only
-// author, and all others of this attack have mallory.
+// namesOnlyAuthors checks the items of this attack in alice's feeds. The object with the id honest
+// names carol as its only author, and all other objects name mallory.
 func (s *siege) namesOnlyAuthors(honest string) {
 	s.Helper()
 	seen := map[string]bool{}
@@ -565,7 +568,8 @@ func (s *siege) namesOnlyAuthors(honest string) {
 					want = string(s.carol.ID)
 				}
 				seen[want] = true
-				liked := item.Text("type") == "Like" // alice wrote the liked note
+				// the note that is liked is alice's
+				liked := item.Text("type") == "Like"
 				for _, by := range authors(item) {
 					if by != want && !(liked && by == s.alice.ID) {
 						s.Errorf("the feed names %s in %s", by, item.JSON())
@@ -586,7 +590,7 @@ func (s *siege) namesOnlyAuthors(honest string) {
 	}
 }
 
-// authors returns every author that a document or its parts name.
+// authors returns every author that a document or one of its parts names.
 func authors(v any) (all []string) {
 	switch v := v.(type) {
 	case []any:

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// hostileImports returns files that attack the user who imports them, by the kind of attack.
+// hostileImports returns files that attack the user who imports them. The keys are the kinds of
+// attack.
 func hostileImports(t *testing.T) map[string]string {
 	t.Helper()
 	with := func(name, content string) map[string]string {
@@ -41,7 +42,7 @@ func hostileImports(t *testing.T) map[string]string {
 	}
 }
 
-// linked returns an archive in which the outbox is a link or a device.
+// linked returns an archive in which the outbox is a link or a device file.
 func linked(t *testing.T, kind byte) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -16,7 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// logIn tries to sign in with a password, from an address of this machine.
+// logIn tries to sign in with a password. The request comes from the given address of this
+// machine.
 func logIn(t testing.TB, i *enginetest.Instance, address, name, password string) enginetest.Answer {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"username": name, "password": password})
@@ -112,7 +113,7 @@ func guessPasswords(s *siege) {
 	}
 }
 
-// looks asks for a page as a browser does, without following a redirect.
+// looks asks for a page as a browser does, but does not follow a redirect.
 func (s *siege) looks(address string) *http.Response {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, address, nil)
@@ -123,8 +124,8 @@ func (s *siege) looks(address string) *http.Response {
 	return s.asks(r)
 }
 
-// signsIn returns a function that tries to sign in, with one more member in the body of the
-// request.
+// signsIn returns a function that tries to sign in. The body of its request has one additional
+// member.
 func (s *siege) signsIn(name, value string) func(address string) *http.Response {
 	return func(address string) *http.Response {
 		s.Helper()

@@ -17,7 +17,7 @@ func TestAttacksOnModeration(t *testing.T) {
 	newSiege(t).play(moderationAttacks)
 }
 
-// blocking calls play while a domain is blocked.
+// blocking blocks a domain, calls play(), and unblocks the domain.
 func (s *siege) blocking(domain string, play func()) {
 	s.Helper()
 	s.change("domain", "block", domain)
@@ -27,7 +27,7 @@ func (s *siege) blocking(domain string, play func()) {
 	play()
 }
 
-// claimed sends a Like in the name of any actor, signed with mallory's key.
+// claimed sends a Like in the name of the given actor. The Like is signed with mallory's key.
 func (s *siege) claimed(actor string) enginetest.Answer {
 	s.Helper()
 	return s.forge(peertest.Forgery{Params: keyed(0, actor+"#main-key"), Body: `{"id":"` + actor + `/1","type":"Like","actor":"` + actor + `","object":"` + s.note + `"}`})

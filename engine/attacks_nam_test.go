@@ -40,7 +40,7 @@ var nameAttacks = []attack{
 				s.Errorf("user create %q ended with %d %s", name, got.Code, got.Stderr)
 			}
 			if name == "" || name == ".." || name == "a/b" {
-				continue // such a name cannot be part of this address
+				continue // an address cannot contain such a name
 			}
 			s.answered(enginetest.Fetch(s, s.home.URL+"/users/"+url.PathEscape(name)), 404, 400)
 		}
@@ -56,7 +56,7 @@ var nameAttacks = []attack{
 	}},
 	{id: "NAM-05", sends: "hosts that look like others: Cyrillic letters, A-labels beside letters, underscores, upper case, a dot at the end", happens: "hosts are compared as A-labels in lower case; what differs is another host", play: func(s *siege) {
 		for _, id := range []string{"http://xn--e1afmkfd.example/users/x", "http://EVIL_.example./users/x", "http://127.0.0.3.:1/users/carol", "http://①②⑦.0.0.3/users/carol"} {
-			s.answered(s.forge(peertest.Forgery{Body: `{"id":"` + id + `/1","type":"Like","actor":"` + id + `","object":"` + s.note + `"}`}), 400, 401, 403, 503) // 503: nobody answers there
+			s.answered(s.forge(peertest.Forgery{Body: `{"id":"` + id + `/1","type":"Like","actor":"` + id + `","object":"` + s.note + `"}`}), 400, 401, 403, 503) // 503: no server answers at that address
 		}
 	}},
 	{id: "NAM-06", sends: "an actor of mallory's server that claims carol's handle, by WebFinger, by its `webfinger` and by a redirect", happens: "the handle is not believed: WebFinger of its host must name this very actor", asks: 8, play: func(s *siege) {

@@ -32,11 +32,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The engine may contact two addresses of loopback only: those of mallory's and carol's servers.
+// The engine may contact two loopback addresses only: those of mallory's and carol's servers.
 const (
 	someAddresses = "LIGHTWEB_FEDERATION_ALLOW_ADDRESSES=127.0.0.2/32,127.0.0.3/32"
 	fetchTime     = 5 * time.Second
-	manyKeys      = 200 // this many keys of one domain are fetched at once
+	manyKeys      = 200 // how many keys of one domain are fetched at once
 )
 
 func TestAttacksOnFetching(t *testing.T) {
@@ -82,8 +82,8 @@ func (a *authority) sign(t testing.TB, cert *x509.Certificate, key *ecdsa.Privat
 	return signed
 }
 
-// certify returns the configuration of a server with a certificate for an address. The
-// certificate is passed to change before it is signed.
+// certify returns the configuration of a server with a certificate for an address. It calls
+// change() with the certificate before it signs the certificate.
 func (a *authority) certify(t testing.TB, address string, change func(*x509.Certificate)) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -96,8 +96,8 @@ func (a *authority) certify(t testing.TB, address string, change func(*x509.Cert
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(t, cert, key)}, PrivateKey: key}}}
 }
 
-// wall listens at an address that the engine may not connect to, and returns the port. A
-// connection fails the attack.
+// wall listens at an address that the engine may not connect to. It returns the port. If the
+// engine connects, the attack fails the test.
 func (s *siege) wall(address string) (port string) {
 	s.Helper()
 	l, err := net.Listen("tcp", address)
@@ -110,13 +110,13 @@ func (s *siege) wall(address string) (port string) {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener was closed
 			}
 			s.Errorf("the engine connected to %s", conn.LocalAddr())
-			_ = conn.Close() // nothing was sent over it
+			_ = conn.Close() // nothing was sent over the connection
 		}
 	}()
-	s.Cleanup(func() { _ = l.Close(); <-done }) // nothing is lost with it
+	s.Cleanup(func() { _ = l.Close(); <-done }) // the error of Close does not matter: nothing was sent
 	_, port, err = net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		s.Fatal(err)
@@ -124,21 +124,22 @@ func (s *siege) wall(address string) (port string) {
 	return port
 }
 
-// boost lets mallory announce an object, which the engine then fetches from the object's server.
+// boost lets mallory announce an object. The engine then fetches the object from the object's
+// server.
 func (s *siege) boost(object string) enginetest.Answer {
 	s.Helper()
 	return s.post(s.mallory, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, "boost-"+url.QueryEscape(object)), "type": "Announce",
 		"actor": string(s.mallory.ID), "object": object, "to": []any{s.alice.ID}})
 }
 
-// claim sends a Like by an actor whose document and key the engine has to fetch.
+// claim sends a Like. The engine has to fetch the document and key of the Like's actor.
 func (s *siege) claim(inbox, actor string, d signature.Dialect) enginetest.Answer {
 	s.Helper()
 	body := vocab.Doc{"id": actor + "/like", "type": "Like", "actor": actor, "object": s.note}
 	return s.forge(peertest.Forgery{URL: inbox, Dialect: d, Body: string(body.JSON()), Params: keyed(d, actor+"#main-key")})
 }
 
-// redirect lets mallory's server answer path with a redirect, and returns the address of path.
+// redirect lets mallory's server answer path with a redirect. It returns the address of path.
 func (s *siege) redirect(path, to string) (from string) {
 	s.p.Handle(path, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", to)
@@ -162,10 +163,10 @@ func host(id string) string { return vocab.ID(id).Host() }
 // port returns the port of mallory's server.
 func (s *siege) port() string { return s.p.Origin[strings.LastIndexByte(s.p.Origin, ':')+1:] }
 
-// asksOfLead is how often one call of lead asks mallory's server.
+// asksOfLead is how often one call of lead makes the engine ask mallory's server.
 const asksOfLead = 4
 
-// lead lets strangers and alice name an address in every way there is, and checks that the engine
+// lead lets strangers and alice name an address in every possible way. It checks that the engine
 // refuses each. A 503 would mean that the engine tried to connect.
 func (s *siege) lead(to string) {
 	s.Helper()
@@ -190,12 +191,12 @@ func (s *siege) lead(to string) {
 	}
 }
 
-// served returns a public note of mallory's under a path of her server.
+// served returns a public note of mallory's at a path of her server.
 func (s *siege) served(path string) vocab.Doc {
 	return vocab.Doc{"@context": vocab.ContextAS, "id": s.p.Origin + path, "type": "Note", "attributedTo": string(s.mallory.ID), "content": "served", "to": string(vocab.Public)}
 }
 
-// show lets mallory's server answer path with h, and returns the address.
+// show lets h answer path on mallory's server. It returns the address of path.
 func (s *siege) show(path string, h http.HandlerFunc) string {
 	s.p.Handle(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
@@ -230,7 +231,7 @@ func trickle(w io.Writer) (err error) {
 	return err
 }
 
-// hijacked returns a handler that passes the raw connection to write. Afterwards the connection
+// hijacked returns a handler that calls write() with the raw connection. Afterwards the connection
 // stays open until the engine closes it.
 func hijacked(s *siege, write func(io.Writer) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -241,12 +242,12 @@ func hijacked(s *siege, write func(io.Writer) error) http.HandlerFunc {
 		}
 		defer conn.Close()
 		if write(conn) == nil {
-			_, _ = io.Copy(io.Discard, conn) // until it is closed
+			_, _ = io.Copy(io.Discard, conn) // until the engine closes the connection
 		}
 	}
 }
 
-// packed packs a text.
+// packed compresses a text with gzip.
 func packed(s *siege, text []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -259,7 +260,7 @@ func packed(s *siege, text []byte) []byte {
 	return b.Bytes()
 }
 
-// unchanged checks that do changes no database.
+// unchanged checks that do() changes no database.
 func (s *siege) unchanged(do func()) {
 	s.Helper()
 	s.settle()
@@ -271,8 +272,8 @@ func (s *siege) unchanged(do func()) {
 	}
 }
 
-// say sets the addresses that the engine's name server returns for a name, one answer after the
-// other.
+// say sets the addresses for a name. The engine's name server gives one element of turns in each
+// answer.
 func (s *siege) say(name string, turns ...[]netip.Addr) {
 	s.Helper()
 	if s.names == nil {
@@ -494,7 +495,7 @@ var fetchAttacks = []attack{
 	}},
 	{id: "NET-16", sends: "answers byte by byte, in head or body, endless interim answers, a million headers, and 30 keys at once on a server that does so", happens: "503 within the time for a fetch; 8 requests at most wait for one server, and others are asked meanwhile", asks: 6, play: func(s *siege) {
 		slow := map[string]http.HandlerFunc{
-			"body":    func(w http.ResponseWriter, _ *http.Request) { _ = trickle(w) }, // the reader has gone
+			"body":    func(w http.ResponseWriter, _ *http.Request) { _ = trickle(w) }, // the engine has hung up
 			"head":    hijacked(s, trickle),
 			"silence": hijacked(s, func(io.Writer) error { return nil }),
 			"interim": hijacked(s, func(w io.Writer) (err error) {
@@ -525,7 +526,7 @@ var fetchAttacks = []attack{
 				most.Store(max(most.Load(), now.Add(1)))
 				defer now.Add(-1)
 				arrived <- struct{}{}
-				_ = trickle(w) // the reader has gone
+				_ = trickle(w) // the engine has hung up
 			})
 			all.Go(func() { s.answered(s.claim("", far.Origin+path, signature.RFC9421), 503) })
 		}

@@ -23,7 +23,7 @@ func TestAttacksOnOrigins(t *testing.T) {
 	newSiege(t).play(originAttacks)
 }
 
-// everywhere sends an activity to alice's inbox and to the shared inbox, and checks that both
+// everywhere sends an activity to alice's inbox and to the shared inbox. It checks that both
 // answer with one of the statuses.
 func (s *siege) everywhere(a *peertest.Actor, activity vocab.Doc, statuses ...int) {
 	s.Helper()
@@ -32,8 +32,8 @@ func (s *siege) everywhere(a *peertest.Actor, activity vocab.Doc, statuses ...in
 	}
 }
 
-// refused sends an activity everywhere and checks that the answer is 400. dropped does the same
-// for 202, the answer to an activity that the engine ignores.
+// refused sends an activity to both inboxes and checks that they answer 400. dropped checks that
+// they answer 202, the answer to an activity that the engine ignores.
 func (s *siege) refused(a *peertest.Actor, activity vocab.Doc) {
 	s.Helper()
 	s.everywhere(a, activity, http.StatusBadRequest)
@@ -44,7 +44,7 @@ func (s *siege) dropped(a *peertest.Actor, activity vocab.Doc) {
 	s.everywhere(a, activity, http.StatusAccepted)
 }
 
-// untouched checks that do changes no database. Only the table acquaintances may change, because
+// untouched checks that do() changes no database. Only the table acquaintances may change, because
 // it may have more rows than necessary.
 func (s *siege) untouched(do func()) {
 	s.Helper()
@@ -59,8 +59,8 @@ func (s *siege) untouched(do func()) {
 	}
 }
 
-// approves sets whether a user approves followers by hand, and waits until the Update of the
-// user's profile is made. So no Update is made during an attack that must change nothing.
+// approves sets whether a user approves followers by hand. It waits until the Update of the user's
+// profile is made, so that no Update is made during an attack that must change nothing.
 func (s *siege) approves(u *enginetest.User, approves bool) {
 	s.Helper()
 	shows := func() bool {
@@ -82,7 +82,8 @@ func (s *siege) approves(u *enginetest.User, approves bool) {
 	enginetest.Eventually(s, "others are told of it", func() bool { return told() > before })
 }
 
-// guest makes a new actor on a peer and sends a Like of it to alice, so that the engine knows it.
+// guest makes a new actor on a peer. The actor sends a Like to alice, so that the engine knows the
+// actor.
 func (s *siege) guest(p *peertest.Peer, name string) *peertest.Actor {
 	s.Helper()
 	a := p.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
@@ -101,7 +102,7 @@ const everybody = string(vocab.Public)
 // openly addresses a document to alice and everybody.
 func (s *siege) openly(d vocab.Doc) vocab.Doc { return but(d, "to", []any{s.alice.ID, everybody}) }
 
-// writes returns a note of an actor. shows lets a peer serve a document under its id.
+// writes returns a note of an actor. shows lets a peer serve a document under the document's id.
 func (s *siege) writes(a *peertest.Actor, name string, to ...any) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, name), "type": "Note", "attributedTo": string(a.ID), "content": "in my own words", "to": to}
 }
@@ -110,7 +111,7 @@ func (s *siege) shows(p *peertest.Peer, doc vocab.Doc) {
 	p.Serve(strings.TrimPrefix(doc.Text("id"), p.Origin), doc.JSON())
 }
 
-// brings sends alice an object of an actor and checks that she has it.
+// brings sends an actor's object to alice and checks that she has it.
 func (s *siege) brings(a *peertest.Actor, object vocab.Doc) {
 	s.Helper()
 	to := append([]any{s.alice.ID}, object["to"].([]any)...)
@@ -121,7 +122,7 @@ func (s *siege) brings(a *peertest.Actor, object vocab.Doc) {
 	}
 }
 
-// held returns the content that alice's database has of an object.
+// held returns the content of an object that alice's database holds.
 func (s *siege) held(id string) string {
 	s.Helper()
 	return strings.Join(s.alice.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, id), "\n")
@@ -144,20 +145,20 @@ func (s *siege) followOf(kind string, a *peertest.Actor) string {
 	return found[0]
 }
 
-// wants lets alice ask to follow an actor. The actor does not answer yet.
+// wants lets alice ask to follow an actor that does not answer yet.
 func (s *siege) wants(a *peertest.Actor) (follow string) {
 	s.Helper()
 	return s.alice.Do(s, "Follow", map[string]any{"actorUri": string(a.ID)}).ActivityID
 }
 
-// follows lets alice follow an actor, who accepts.
+// follows lets alice follow an actor that accepts.
 func (s *siege) follows(a *peertest.Actor) {
 	s.Helper()
 	s.accepted(s.post(a, s.alice.ID+"/inbox", s.does(a, "Accept", s.wants(a))))
 	s.settle()
 }
 
-// poll writes a poll into alice's database, because alice cannot post one yet.
+// poll writes a poll into alice's database, because clients cannot post polls yet.
 func (s *siege) poll(name, more string) string {
 	s.Helper()
 	id := s.alice.ID + "/objects/" + strings.ToLower(s.row.id) + "-" + name
@@ -168,8 +169,8 @@ func (s *siege) poll(name, more string) string {
 	return id
 }
 
-// disguise returns an actor document with any id and mallory's key. actsAs lets mallory send a
-// Like as the actor with that id.
+// disguise returns a document of an actor with the given id and mallory's key. actsAs lets mallory
+// send a Like as the actor with that id.
 func (s *siege) disguise(id string) vocab.Doc {
 	key := but(but(s.mallory.Doc.Sub("publicKey"), "id", id+"#main-key"), "owner", id)
 	return vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "inbox": id + "/inbox", "publicKey": key}
@@ -573,7 +574,7 @@ var originAttacks = []attack{
 				s.everywhere(s.mallory, but(like, "id", id), 202, 400)
 			}
 			others := twins(s.note)
-			for _, id := range slices.Concat(others[1:3], others[4:]) { // the two left out are other spellings of the note's own id
+			for _, id := range slices.Concat(others[1:3], others[4:]) { // the ids left out are other spellings of the note's own id
 				s.everywhere(s.mallory, s.does(s.mallory, "Like", id), 202, 400)
 			}
 		})
@@ -670,7 +671,7 @@ var originAttacks = []attack{
 			s.refused(dave, s.does(dave, "Update", more))
 			s.dropped(dave, s.does(dave, "Update", but(more, "attributedTo", string(dave.ID))))
 		})
-		for _, option := range []any{"", nil, 1} { // not a vote, but a private message from a stranger
+		for _, option := range []any{"", nil, 1} { // such a reply is not a vote, but a private message from a stranger
 			s.dropped(s.mallory, s.vote(s.mallory, open, option))
 		}
 		s.settle()
@@ -753,12 +754,12 @@ var originAttacks = []attack{
 		if got := claims(); got != "true" {
 			s.Fatalf("after the author took the stamp back the quote claims %q", got)
 		}
-		s.untouched(func() { s.dropped(s.carol, accept(s.carol, real)) }) // carol's server still serves the stamp
+		s.untouched(func() { s.dropped(s.carol, accept(s.carol, real)) }) // carol's server still serves the quote authorization
 
 		theirs := but(s.writes(s.mallory, "quote", everybody), "quote", original["id"])
 		for n, by := range []*peertest.Actor{s.mallory, s.carol, dave} {
 			post := but(theirs, "id", fmt.Sprint(theirs["id"], n))
-			claimed := real // this stamp is for another post
+			claimed := real // this quote authorization is for another post
 			if by != s.carol {
 				claimed = stamp(by, "for-theirs", post.Text("id"))
 			}

@@ -30,13 +30,13 @@ func TestAttacksOnTheParser(t *testing.T) {
 	newSiege(t).play(parserAttacks)
 }
 
-// text sends a signed request of mallory's with any text as its body.
+// text sends a request signed by mallory. Its body is the given text.
 func (s *siege) text(body string) enginetest.Answer {
 	s.Helper()
 	return s.forge(peertest.Forgery{Body: body, Dialect: signature.RFC9421})
 }
 
-// with returns a Like of mallory's as text, with additional members.
+// with returns a Like of mallory's as text, with the given additional members.
 func (s *siege) with(name, members string) string {
 	return fmt.Sprintf(`{"id":%q,"type":"Like","actor":%q,"object":%q,%s}`, s.id(s.mallory, name), s.mallory.ID, s.note, members)
 }
@@ -51,7 +51,7 @@ func (s *siege) spurned(texts ...string) {
 	}
 }
 
-// ignored lets mallory's server serve each text in place of a note and of an actor, and checks
+// ignored lets mallory's server serve each text first as a note and then as an actor. It checks
 // that the engine uses neither.
 func (s *siege) ignored(texts ...string) {
 	s.Helper()
@@ -64,8 +64,8 @@ func (s *siege) ignored(texts ...string) {
 	}
 }
 
-// write passes a note of mallory's to change, sends it to alice and checks that the answer is
-// 202. It returns the note's id.
+// write calls change() with a note of mallory's, sends the note to alice and checks that the
+// answer is 202. It returns the note's id.
 func (s *siege) write(name string, change func(note vocab.Doc)) (note string) {
 	s.Helper()
 	create := s.create(s.mallory, name)
@@ -75,7 +75,7 @@ func (s *siege) write(name string, change func(note vocab.Doc)) (note string) {
 	return o.Text("id")
 }
 
-// feed returns the plain text of the notes in alice's feed, by their ids. It checks that every
+// feed returns the plain text of each note in alice's feed, by the note's id. It checks that every
 // page is valid and at most 8 MiB.
 func (s *siege) feed() map[string]string {
 	s.Helper()
@@ -114,8 +114,8 @@ func (s *siege) wholesome() {
 	}
 }
 
-// pour writes a head and then parts until the engine answers. It returns the answer and how many
-// bytes were written.
+// pour writes the head and then parts without end until the engine answers. It returns the answer
+// and how many bytes it wrote.
 func (s *siege) pour(head string, part []byte) (a enginetest.Answer, taken int64) {
 	s.Helper()
 	conn := s.dial()
@@ -129,12 +129,13 @@ func (s *siege) pour(head string, part []byte) (a enginetest.Answer, taken int64
 		}
 	}()
 	a = s.answer(conn)
-	_ = conn.Close() // this ends the writing
+	_ = conn.Close() // ends the goroutine that writes
 	<-done
 	return a, taken
 }
 
-// answers sends raw bytes and closes its side, and returns the statuses of all answers.
+// answers sends raw bytes and closes its side of the connection. It returns the statuses of all
+// answers.
 func (s *siege) answers(request string) (statuses []int) {
 	s.Helper()
 	conn := s.dial()
@@ -152,14 +153,14 @@ func (s *siege) answers(request string) (statuses []int) {
 			return statuses
 		}
 		statuses = append(statuses, resp.StatusCode)
-		if err := resp.Body.Close(); err != nil { // Close reads to the end
+		if err := resp.Body.Close(); err != nil { // Close reads the rest of the body
 			return statuses
 		}
 	}
 }
 
-// answeredRaw sends raw bytes and checks that the first answer has one of the statuses. 0 means
-// no answer.
+// answeredRaw sends raw bytes and checks that the status of the first answer is one of statuses.
+// The status 0 means no answer.
 func (s *siege) answeredRaw(request string, statuses ...int) {
 	s.Helper()
 	got := append(s.answers(request), 0)[0]
@@ -171,11 +172,11 @@ func (s *siege) answeredRaw(request string, statuses ...int) {
 // random returns n bytes of text that cannot be compressed.
 func random(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // Read never fails
 	return base64.RawURLEncoding.EncodeToString(b)[:n]
 }
 
-// repeated returns a list of n values, with %d in each replaced by its number.
+// repeated returns a JSON list of n values. In each value, %d is replaced by the value's number.
 func repeated(n int, value string) string {
 	var b strings.Builder
 	for i := range n {
@@ -187,8 +188,8 @@ func repeated(n int, value string) string {
 	return b.String()
 }
 
-// slowly opens connections and sends a head and then a byte at a time over each. It returns when
-// the engine has closed all of them.
+// slowly opens connections. Over each it sends the head and then a byte at a time. It returns when
+// the engine has closed all connections.
 func (s *siege) slowly(connections int, head string) {
 	var all sync.WaitGroup
 	for range connections {
@@ -202,7 +203,7 @@ func (s *siege) slowly(connections int, head string) {
 			closed := make(chan struct{})
 			go func() {
 				defer close(closed)
-				_, _ = io.Copy(io.Discard, conn) // until the connection is closed or cut
+				_, _ = io.Copy(io.Discard, conn) // until the engine closes or resets the connection
 			}()
 			if _, err = io.WriteString(conn, head); err != nil {
 				return
@@ -530,7 +531,7 @@ var parserAttacks = []attack{
 			}
 			return n
 		}
-		const late = 2 // the limit may admit this many more during the test
+		const late = 2 // the limit may admit that many more while the test runs
 		first := taken(s.mallory)
 		if first < 10 || first > 10+late {
 			s.Errorf("%d activities of one actor were taken, want 10", first)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// invented returns the nth of many actors on mallory's server. The actor's document is nearly as
-// large as the engine reads.
+// invented returns the nth of many actors on mallory's server. The actor's document has nearly the
+// largest size that the engine reads.
 func (s *siege) invented(n int) *peertest.Actor {
 	s.Helper()
 	a := s.p.Actor(fmt.Sprint("/users/invented-", n))
@@ -19,7 +19,8 @@ func (s *siege) invented(n int) *peertest.Actor {
 	return a
 }
 
-// knownActors counts the rows that the instance has about actors of a server, and their bytes.
+// knownActors counts the rows of the instance database about the actors of one server, and their
+// bytes.
 type knownActors struct{ actors, keys, bytes, largest, acquaintances int }
 
 func (s *siege) known(origin string) (k knownActors) {
@@ -33,7 +34,7 @@ func (s *siege) known(origin string) (k knownActors) {
 	return k
 }
 
-// pruneLater prunes as if 40 days had passed, and returns how many actors were forgotten.
+// pruneLater prunes as if 40 days had passed. It returns how many actors were forgotten.
 func (s *siege) pruneLater() (forgotten int) {
 	s.Helper()
 	for _, older := range []string{`UPDATE actors SET used_at = used_at - interval '40 days'`, `UPDATE acquaintances SET idle_at = idle_at - interval '40 days'`} {

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sharedAttacks use up resources that all clients share. The requests come from several
-// addresses, and the rate limits are those of production.
+// sharedAttacks use up resources that all clients share. Their requests come from several
+// addresses. The rate limits are those of production.
 var sharedAttacks = []attack{pay01, pay02, pay05}
 
 func TestAttacksOnWhatAllShare(t *testing.T) {
@@ -61,14 +61,14 @@ var pay02 = attack{id: "PAY-02", sends: "32 requests of 1 MiB from two addresses
 		})
 	}}
 
-// Bounds of the memory of 32 stalled requests of 1 MiB, in bytes.
+// The bounds of the memory that 32 stalled requests of 1 MiB use, in bytes.
 const (
 	stallsTake  = 128 << 20
 	stallsLeave = 16 << 20
 )
 
-// stallKeys plays PAY-02 with servers of its own for each round, and returns the engine's usage
-// after it.
+// stallKeys runs the attack PAY-02 with new servers in each round. It returns the engine's usage
+// after the round.
 func (s *siege) stallKeys(round int) (after usage) {
 	s.Helper()
 	var stalled, ended atomic.Int32
@@ -95,7 +95,7 @@ func (s *siege) stallKeys(round int) (after usage) {
 			all.Go(func() {
 				by.answered(by.post(a, s.alice.ID+"/inbox", like), http.StatusUnauthorized)
 			})
-			enginetest.Eventually(s, "it waits for its key, and so do all before it", func() bool { return stalled.Load() == int32(n+1) }) // the request may need more memory while it is read
+			enginetest.Eventually(s, "it waits for its key, and so do all before it", func() bool { return stalled.Load() == int32(n+1) }) // the engine may need more memory for the request while it reads it
 		}
 		known := from[2]
 		known.accepted(known.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, fmt.Sprint("known-", round))))
@@ -110,7 +110,7 @@ func (s *siege) stallKeys(round int) (after usage) {
 	})
 }
 
-// slow returns the nth slow server, each at an address of its own.
+// slow returns the nth slow server. Each has an address of its own.
 func (s *siege) slow(n int) *peertest.Peer {
 	s.Helper()
 	for len(s.slowOnes) <= n {
@@ -133,7 +133,7 @@ var pay05 = attack{id: "PAY-05", sends: "activities to the shared inbox, until o
 		unknown := func(a *peertest.Actor, n int) vocab.Doc {
 			return vocab.Doc{"id": s.id(a, fmt.Sprint("like-", n)), "type": "Like", "actor": string(a.ID), "object": s.home.URL + "/users/nobody/objects/1", "to": to}
 		}
-		const most = 2000 // 20 recipients a second come back, so a slow machine sends more than use up the burst
+		const most = 2000 // 20 recipients a second become free again, so a slow machine must send more than the burst
 		taken := 0
 		untilRefused := func() (last enginetest.Answer) {
 			for taken < most {
@@ -169,7 +169,7 @@ var pay05 = attack{id: "PAY-05", sends: "activities to the shared inbox, until o
 		s.settle()
 		for n, u := range readers {
 			if n%sized(1, 50) != 0 {
-				continue // of a thousand databases the test looks into twenty, each by a connection of its own
+				continue // the test looks into 20 of the thousand databases, because each look needs its own connection
 			}
 			if !fed(s, u, s.id(writer, "post-note")) {
 				s.Errorf("%s does not see the post of an actor that every user follows", u.Name)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// holder returns the user with another token, which has the given scope.
+// holder returns the user with a new token of the given scope.
 func (s *siege) holder(u *enginetest.User, scope string) *enginetest.User {
 	s.Helper()
 	var token struct{ Token string }
@@ -71,7 +71,7 @@ var pay07 = attack{id: "PAY-07", sends: "1,000 small activities by four stranger
 			s.accepted(s.post(a, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(a, fmt.Sprint("wave-", n)), "type": "Wave", "actor": string(a.ID), "to": s.alice.ID}))
 		}
 		for n := range strangers {
-			wave(n) // fetches the stranger
+			wave(n) // makes the engine fetch the stranger
 		}
 		s.at32(1000-len(strangers), func(n int) { wave(len(strangers) + n) })
 		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.create(s.carol, "after")))

@@ -21,12 +21,13 @@ func TestAttacksOnCosts(t *testing.T) {
 
 var costAttacks = []attack{pay01, pay02, pay03, pay04, pay05, pay06, pay07, pay08}
 
-// bulky returns an activity of just under 1 MiB, which is stored and has no effect.
+// bulky returns an activity of just under 1 MiB. The engine stores it, and it has no other effect.
 func (s *siege) bulky(a *peertest.Actor, name string, to ...any) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, name), "type": "Listen", "actor": string(a.ID), "to": to, "object": s.p.Origin + "/songs/1", "song": strings.Repeat("x", 1<<20-2000)}
 }
 
-// away closes a user's database to connections, or opens it again.
+// away closes a user's database to connections if the last argument is true, and opens it again if
+// it is false.
 func away(t *testing.T, home *enginetest.Instance, u *enginetest.User, is bool) {
 	t.Helper()
 	for _, q := range []string{fmt.Sprintf(`ALTER DATABASE lightweb_%s ALLOW_CONNECTIONS %t`, u.Name, !is),
@@ -78,13 +79,13 @@ var pay06 = attack{id: "PAY-06", sends: "activities of 1 MiB by one domain, with
 		if got := s.count("lightweb_alice", `SELECT count(*) FROM feed WHERE activity_uri = $1`, s.id(s.carol, "honest")); got != 1 {
 			s.Error("the honest post is not in the feed")
 		}
-		s.accepted(s.post(evil, s.home.URL+"/inbox", both)) // the peer's server sends the activity again, and bob has it already
+		s.accepted(s.post(evil, s.home.URL+"/inbox", both)) // this is a repeat by the peer's server; bob has the activity already
 		enginetest.Eventually(s, "alice has it, too", func() bool {
 			return s.count("lightweb_alice", `SELECT count(*) FROM activities WHERE uri = $1`, both["id"]) == 1
 		})
 	}}
 
-// follow gives alice this many followers on h, each with an inbox of its own.
+// follow gives alice the given number of followers on h. Each has its own inbox.
 func (s *siege) follow(h *hostile, followers int) {
 	s.Helper()
 	s.alice.Column(s, `WITH f AS (SELECT n, $1 || '/users/f' || n AS uri FROM generate_series(1, $2::int) n), a AS (
@@ -132,8 +133,8 @@ var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that 
 			s.Errorf("of %d forwarded deliveries %d wait, want most of them", forwarded, waits)
 		}
 		came := h.posted()[before:]
-		for _, content := range own { // between the two posts there may be a time without any delivery of alice's
-			if n := forwardedAmong(came, content); n > followers/4 { // this many are claimed together with alice's own, and are sent while more of hers are read
+		for _, content := range own { // each post is looked at alone, because alice may have no delivery for a while between the two
+			if n := forwardedAmong(came, content); n > followers/4 { // so many may be claimed with alice's own deliveries, and be sent while the engine reads more of hers
 				s.Errorf("%d forwarded deliveries went out among %d of %q, want a quarter at most", n, followers, content)
 			}
 		}
@@ -144,8 +145,8 @@ var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that 
 		s.over()
 	}}
 
-// forwardedAmong looks at the requests from the first to the last one with content. It returns
-// how many of them have no post of alice's own.
+// forwardedAmong looks at the requests from the first one with content to the last one. It returns
+// how many of these requests bring no post of alice's own.
 func forwardedAmong(came []peertest.Posted, content string) (n int) {
 	brings := func(what string) func(peertest.Posted) bool {
 		return func(p peertest.Posted) bool { return strings.Contains(string(p.Content), what) }

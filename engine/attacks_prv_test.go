@@ -21,7 +21,8 @@ func TestAttacksOnPrivacy(t *testing.T) {
 	newSiege(t).play(privacyAttacks)
 }
 
-// get asks for a document. The request is signed by the actor, or unsigned if the actor is nil.
+// get asks for a document. The actor signs the request. If the actor is nil, the request is
+// unsigned.
 func (s *siege) get(a *peertest.Actor, url string) enginetest.Answer {
 	s.Helper()
 	if a == nil {
@@ -30,8 +31,8 @@ func (s *siege) get(a *peertest.Actor, url string) enginetest.Answer {
 	return s.send(peertest.Forgery{Method: http.MethodGet, URL: url, Key: a.Keys.RSA}.Request(s))
 }
 
-// nothing checks that an answer equals the answer for an object that never existed, apart from
-// the request's id and the date.
+// nothing checks that an answer equals the answer for an object that never existed. The request's
+// id and the date may differ.
 func (s *siege) nothing(got enginetest.Answer, a *peertest.Actor) {
 	s.Helper()
 	s.answered(got, http.StatusNotFound)
@@ -52,7 +53,7 @@ func (s *siege) nothing(got enginetest.Answer, a *peertest.Actor) {
 	}
 }
 
-// activityOf returns the Create of a post of alice's.
+// activityOf returns the id of the Create of a post of alice's.
 func (s *siege) activityOf(note string) string {
 	s.Helper()
 	found := s.alice.Column(s, `SELECT uri FROM activities WHERE object_uri = $1 AND type = 'Create'`, note)
@@ -62,7 +63,7 @@ func (s *siege) activityOf(note string) string {
 	return found[0]
 }
 
-// wire returns all that was sent to the peers, and alice's public documents.
+// wire returns everything that the engine sent to the peers, and alice's public documents.
 func (s *siege) wire() []byte {
 	s.Helper()
 	var all bytes.Buffer
@@ -343,8 +344,8 @@ var privacyAttacks = []attack{
 	}},
 }
 
-// spyOnCiphertext sends messages of an encrypted conversation, and checks that no other place
-// contains them.
+// spyOnCiphertext sends messages of an encrypted conversation. It checks that only the places
+// meant for them contain them.
 func spyOnCiphertext(s *siege) {
 	group := mlstest.NewGroup(mlstest.NewDevice(string(s.mallory.ID), time.Now()))
 	sealed := base64.StdEncoding.EncodeToString(group.Message())

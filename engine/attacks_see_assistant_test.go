@@ -26,7 +26,7 @@ var see07 = attack{id: "SEE-07", sends: "200 activities of an LLM engine, and lo
 				want = http.StatusTooManyRequests
 			}
 			s.answered(engine.Try(s, try.action, try.params), want)
-			if n == 100 { // the limit of the assistant's token does not count for alice
+			if n == 100 { // the limit of the assistant's token does not apply to alice's own token
 				s.alice.Do(s, "CreateNote", map[string]any{"content": "as ever", "visibility": "direct", "to": []any{string(s.carol.ID)}})
 			}
 		}

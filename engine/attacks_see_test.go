@@ -21,7 +21,7 @@ func TestAttacksOnAudiences(t *testing.T) {
 	newSiege(t).play(audienceAttacks)
 }
 
-// befriend lets users follow a new actor on q, which accepts.
+// befriend makes a new actor on q that accepts follows, and lets the users follow it.
 func (s *siege) befriend(path string, users ...*enginetest.User) *peertest.Actor {
 	s.Helper()
 	a := s.q.Actor(path)
@@ -32,7 +32,7 @@ func (s *siege) befriend(path string, users ...*enginetest.User) *peertest.Actor
 	return a
 }
 
-// says sends an inbox an activity of an actor about the actor's note.
+// says sends an activity of an actor about the actor's note to an inbox.
 func (s *siege) says(a *peertest.Actor, inbox, kind, note, words string, more vocab.Doc) {
 	s.Helper()
 	o := vocab.Doc{"id": s.id(a, note), "type": "Note", "attributedTo": string(a.ID), "content": words, "published": "2026-01-01T10:00:00Z"}
@@ -49,7 +49,7 @@ func (s *siege) says(a *peertest.Actor, inbox, kind, note, words string, more vo
 	s.accepted(s.post(a, inbox, d))
 }
 
-// words returns the content that a user's database has of a note.
+// words returns the content of a note that a user's database holds.
 func words(s *siege, u *enginetest.User, note string) []string {
 	s.Helper()
 	return u.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, note)
@@ -61,7 +61,7 @@ func fed(s *siege, u *enginetest.User, note string) bool {
 	return len(u.Column(s, `SELECT f.activity_uri FROM feed f JOIN activities a ON a.uri = f.activity_uri WHERE a.object_uri = $1`, note)) > 0
 }
 
-// sentTo reports whether a peer was sent a request that contains text.
+// sentTo reports whether the engine sent a request that contains text to a peer.
 func sentTo(p *peertest.Peer, text string) bool {
 	return slices.ContainsFunc(p.Posted(), func(p peertest.Posted) bool { return bytes.Contains(p.Content, []byte(text)) })
 }
@@ -83,7 +83,7 @@ var see01 = attack{id: "SEE-01", sends: "a letter to alice and bob, edited to be
 	for _, edit := range []struct {
 		kind, words string
 		to          []any
-		bob         string // the content that bob has after the edit
+		bob         string // the content of the note that bob has after the edit
 	}{
 		{"Create", "for both", []any{s.alice.ID, s.bob.ID}, "for both"},
 		{"Update", "for alice alone", []any{s.alice.ID}, "for both"},
@@ -103,7 +103,7 @@ var see01 = attack{id: "SEE-01", sends: "a letter to alice and bob, edited to be
 	}
 }}
 
-// holding returns the tables of a database that have words in any column, also in bytes.
+// holding returns the tables of a database that have the words in any column, as text or in bytes.
 func (s *siege) holding(database, words string) (tables []string) {
 	s.Helper()
 	const find = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
@@ -219,8 +219,8 @@ var see04 = attack{id: "SEE-04", sends: "an Update of a note, then its Delete, a
 	}
 }}
 
-// writeAs sends alice a public note of an actor, which the actor's server serves, and returns its
-// id.
+// writeAs lets an actor's server serve a public note of the actor, and sends the note to alice. It
+// returns the note's id.
 func (s *siege) writeAs(a *peertest.Actor, name, words string) string {
 	s.Helper()
 	create := s.create(a, name)
@@ -232,7 +232,7 @@ func (s *siege) writeAs(a *peertest.Actor, name, words string) string {
 	return id
 }
 
-// changeAs sends alice an Update or Delete of an actor's note.
+// changeAs sends an Update or a Delete of an actor's note to alice.
 func (s *siege) changeAs(a *peertest.Actor, kind, note, words string) {
 	s.Helper()
 	change := vocab.Doc{"id": note + "/" + kind, "type": kind, "actor": string(a.ID), "to": []any{s.alice.ID, string(vocab.Public)}, "object": note}
@@ -242,9 +242,9 @@ func (s *siege) changeAs(a *peertest.Actor, kind, note, words string) {
 	s.accepted(s.post(a, s.alice.ID+"/inbox", change))
 }
 
-// everything returns all that can be read of alice's received and sent activities: by her clients
-// in feeds, requests, collections, objects, threads and search results, by everybody on her pages,
-// and by consumers on the stream of events.
+// everything returns all that can be read of the activities that alice received and sent. Her
+// clients read feeds, requests, collections, objects, threads and search results. Everybody reads
+// her pages. Consumers read the stream of events.
 func (s *siege) everything() string {
 	s.Helper()
 	var all strings.Builder
@@ -370,8 +370,8 @@ var see06 = attack{id: "SEE-06", sends: "a block, a removal from followers or a 
 	}
 }}
 
-// stalls returns a follower of alice that has sent an Update of itself. When its server is asked
-// it sets asked, waits for until, and answers 503.
+// stalls returns a follower of alice that has sent an Update of itself. When the engine asks its
+// server, the server sets asked, waits until the channel until is closed, and answers 503.
 func (s *siege) stalls(name string, until <-chan struct{}) (a *peertest.Actor, asked *atomic.Bool) {
 	s.Helper()
 	a, asked = s.follower(name), &atomic.Bool{}
@@ -397,7 +397,7 @@ func (s *siege) follower(name string) *peertest.Actor {
 	return a
 }
 
-// got reports whether an actor's inbox was sent a request that contains text.
+// got reports whether the engine sent a request that contains text to an actor's inbox.
 func (s *siege) got(a *peertest.Actor, text string) bool {
 	s.Helper()
 	return slices.ContainsFunc(s.q.Posted(), func(p peertest.Posted) bool {

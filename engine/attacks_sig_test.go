@@ -36,13 +36,13 @@ func TestAttacksOnSignatures(t *testing.T) {
 	newSiege(t, fmt.Sprintf("LIGHTWEB_LIMITS_KEY_FETCH_RATE=20/min burst %d", keyFetches)).play(signatureAttacks)
 }
 
-// keyFetches is how many keys of one server the engine may fetch in a burst in these tests.
+// keyFetches is how many keys of one server the engine may fetch at once in these tests.
 const keyFetches = 100
 
-// dialects are both ways to sign.
+// dialects lists both ways to sign.
 var dialects = []signature.Dialect{signature.Cavage, signature.RFC9421}
 
-// keyed returns the parameters of a signature at now that names any key.
+// keyed returns the parameters of a valid signature in dialect d, with keyID as the key id.
 func keyed(d signature.Dialect, keyID string) string {
 	if d == signature.RFC9421 {
 		return fmt.Sprintf(`;created=%d;keyid="%s"`, time.Now().Unix(), keyID)
@@ -63,7 +63,7 @@ func (s *siege) dial() net.Conn {
 	return conn
 }
 
-// raw sends raw bytes and returns the answer. Its status is 0 if there is none.
+// raw sends raw bytes and returns the answer. If there is no answer, the status is 0.
 func (s *siege) raw(request string) enginetest.Answer {
 	s.Helper()
 	conn := s.dial()
@@ -90,8 +90,8 @@ func (s *siege) answer(from io.Reader) enginetest.Answer {
 	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 }
 
-// impostor passes a new actor on p to change and serves it. It returns the answer to the actor's
-// signed Like, and the actor.
+// impostor makes a new actor on p, calls change() with it and serves it. It returns the answer to
+// the actor's signed Like, and the actor.
 func (s *siege) impostor(name string, private crypto.Signer, change func(a *peertest.Actor)) (enginetest.Answer, *peertest.Actor) {
 	s.Helper()
 	a := s.p.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
@@ -103,7 +103,7 @@ func (s *siege) impostor(name string, private crypto.Signer, change func(a *peer
 	return s.forge(peertest.Forgery{Key: a.Keys.RSA, Body: string(s.like(a, "like").JSON())}), a
 }
 
-// forget makes the engine believe that it fetched an actor an hour ago, and restarts the engine.
+// forget sets the time of an actor's last fetch to an hour ago, and restarts the engine.
 func (s *siege) forget(a *peertest.Actor) {
 	s.Helper()
 	if _, err := s.home.SQL(s, "lightweb").ExecContext(s.Context(), `UPDATE actors SET fetched_at = now() - interval '1 hour' WHERE uri = $1`, string(a.ID)); err != nil {
@@ -139,7 +139,7 @@ func setPEM(text string) func(*peertest.Actor) {
 	return func(a *peertest.Actor) { a.Doc.Sub("publicKey")["publicKeyPem"] = text }
 }
 
-// proven returns a document with a proof made with a key.
+// proven returns a document with a proof that is made with the key k.
 func (s *siege) proven(d vocab.Doc, k signature.Key) vocab.Doc {
 	s.Helper()
 	d = with(d, "@context", vocab.ActivityContext())
@@ -494,7 +494,7 @@ var signatureAttacks = []attack{
 	{id: "SIG-29", sends: "a key id of alice's own, or of this server's instance actor", happens: "401: a local actor never comes from outside, and its key is not fetched; 503 for one of localhost, where nobody answers", play: func(s *siege) {
 		for _, keyID := range []string{s.alice.ID + "#main-key", s.home.URL + "/actor#main-key", "https://localhost/users/alice#main-key"} {
 			for _, actor := range []string{s.alice.ID, string(s.mallory.ID)} {
-				s.answered(s.forge(peertest.Forgery{Params: keyed(signature.Cavage, keyID), Body: `{"id":"` + actor + `/1","type":"Like","actor":"` + actor + `","object":"` + s.note + `"}`}), 401, 403, 503) // 503: nobody answers at localhost
+				s.answered(s.forge(peertest.Forgery{Params: keyed(signature.Cavage, keyID), Body: `{"id":"` + actor + `/1","type":"Like","actor":"` + actor + `","object":"` + s.note + `"}`}), 401, 403, 503) // 503: no server answers at localhost
 			}
 		}
 	}},

@@ -19,31 +19,31 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// rawSocket is a WebSocket whose frames are written by hand.
+// rawSocket is a WebSocket on which the test writes each frame byte by byte.
 type rawSocket struct {
 	*siege
 	net.Conn
 	from *bufio.Reader
 }
 
-// Kinds of frames (RFC 6455 §5.2).
+// The kinds of frames (RFC 6455 §5.2).
 const (
 	frameText  = 0x1
-	frameMore  = 0x0 // continues the message
+	frameMore  = 0x0 // continues a message
 	frameClose = 0x8
 	framePing  = 0x9
-	frameLast  = 0x80 // set on the last frame of a message
+	frameLast  = 0x80 // marks the last frame of a message
 )
 
-// dialRaw opens a WebSocket with a token and reads its greeting. It returns nil and the status
-// unless the handshake is answered 101.
+// dialRaw opens a WebSocket with a token and reads its greeting. If the handshake is not answered
+// 101, it returns nil and the status.
 func (s *siege) dialRaw(token string) (*rawSocket, int) {
 	s.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.home.URL, "http://"))
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() { _ = conn.Close() }) // it may be over
+	s.Cleanup(func() { _ = conn.Close() }) // the connection may be closed already
 	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nAuthorization: Bearer %s\r\n\r\n", strings.TrimPrefix(s.home.URL, "http://"), token)
 	r := &rawSocket{s, conn, bufio.NewReader(conn)}
@@ -60,7 +60,7 @@ func (s *siege) dialRaw(token string) (*rawSocket, int) {
 	return r, answer.StatusCode
 }
 
-// read reads a frame; the kind is 0 when the connection ended.
+// read reads a frame. If the connection has ended, the kind is 0.
 func (r *rawSocket) read() (kind byte, payload []byte) {
 	if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return 0, nil
@@ -84,7 +84,7 @@ func (r *rawSocket) read() (kind byte, payload []byte) {
 	return head[0] & 0xf, payload
 }
 
-// write writes a frame and reports whether the connection is still open. The mask is zero.
+// write writes a frame with the mask zero. It reports whether the connection is still open.
 func (r *rawSocket) write(kind byte, payload []byte) bool {
 	head := []byte{kind, 0x80 | 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	binary.BigEndian.PutUint64(head[2:], uint64(len(payload)))
@@ -95,8 +95,8 @@ func (r *rawSocket) write(kind byte, payload []byte) bool {
 	return err == nil
 }
 
-// nextText returns the payload of the next text frame. It returns the reason or nothing if the
-// socket is closed.
+// nextText returns the payload of the next text frame. If the socket is closed, it returns the
+// reason or nothing.
 func (r *rawSocket) nextText() string {
 	for {
 		kind, payload := r.read()
@@ -106,7 +106,7 @@ func (r *rawSocket) nextText() string {
 	}
 }
 
-// wantClosed reads until the engine closes the socket with this code.
+// wantClosed reads until the engine closes the socket, and checks the code.
 func (r *rawSocket) wantClosed(code uint16) {
 	r.Helper()
 	for {
@@ -123,7 +123,7 @@ func (r *rawSocket) wantClosed(code uint16) {
 	}
 }
 
-// suspendUnderSocket suspends bob while he has a socket and an event stream open. Both end with
+// suspendUnderSocket suspends bob while bob has a socket and an event stream open. Both end with
 // code 4001.
 func suspendUnderSocket(s *siege) {
 	open, _ := s.dialRaw(s.bob.Token)
@@ -136,7 +136,7 @@ func suspendUnderSocket(s *siege) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer func() { _ = stream.Body.Close() }() // it is over
+	defer func() { _ = stream.Body.Close() }() // the stream has ended
 	runAll(s.T, s.home, []command{{"user suspend bob", 0, ""}})
 	open.wantClosed(4001)
 	if b, err := io.ReadAll(stream.Body); err != nil || !strings.Contains(string(b), "4001") {
@@ -148,7 +148,8 @@ func suspendUnderSocket(s *siege) {
 	runAll(s.T, s.home, []command{{"user unsuspend bob", 0, ""}})
 }
 
-// floodSockets opens one socket too many, and sends too much over the open ones.
+// floodSockets opens one socket more than allowed, and sends more than allowed over the open
+// sockets.
 func floodSockets(s *siege) {
 	var all []*rawSocket
 	for range 10 {
@@ -164,7 +165,7 @@ func floodSockets(s *siege) {
 	all[0].write(frameText|frameLast, make([]byte, 16<<20))
 	all[0].wantClosed(1009)
 	all[1].write(frameText, []byte(`{`))
-	for all[1].write(frameMore, make([]byte, 1024)) { // a message without end
+	for all[1].write(frameMore, make([]byte, 1024)) { // a message that never ends
 	}
 	all[2].write(frameText|frameLast, []byte(`{"type":"typing"`))
 	for range 1000 {
@@ -178,15 +179,15 @@ func floodSockets(s *siege) {
 		s.Errorf("another socket of the user is sent %q", got)
 	}
 	for _, r := range all {
-		_ = r.Close() // it may be over
+		_ = r.Close() // the socket may be closed already
 	}
 }
 
-// spyOnSignals lets alice and bob, who do not follow each other, send each other signals. Neither
-// receives one, and no address shows them.
+// alice and bob do not follow each other. spyOnSignals lets them send each other signals. Neither
+// receives one, and no address of the API shows them.
 func spyOnSignals(s *siege) {
 	alice, _ := s.dialRaw(s.alice.Token)
-	bob, _ := s.dialRaw(s.bob.Token) // she does not follow him
+	bob, _ := s.dialRaw(s.bob.Token) // alice does not follow bob
 	for _, message := range []string{`{"type":"presence","state":"online"}`, fmt.Sprintf(`{"type":"typing","to":%q,"on":true}`, s.bob.ID), fmt.Sprintf(`{"type":"read","to":%q}`, s.bob.ID)} {
 		alice.write(frameText|frameLast, []byte(message))
 		bob.write(frameText|frameLast, []byte(strings.ReplaceAll(message, s.bob.ID, s.alice.ID)))
@@ -202,10 +203,10 @@ func spyOnSignals(s *siege) {
 		s.answered(enginetest.Fetch(s, s.home.URL+path), 401, 404)
 	}
 	s.answered(s.bob.Ask(s, http.MethodGet, "/api/presence", nil), 404)
-	_, _ = alice.Close(), bob.Close() // they may be over
+	_, _ = alice.Close(), bob.Close() // the sockets may be closed already
 }
 
-// redis sends a command to a server of the engine's private Redis.
+// redis sends a command to one of the two servers of the engine's private Redis.
 func (s *siege) redis(role string, words ...string) string {
 	s.Helper()
 	redistest.Program(s.T)
@@ -217,7 +218,7 @@ func (s *siege) redis(role string, words ...string) string {
 	return answer
 }
 
-// fillCache writes more than the cache holds. The events and alice's session remain.
+// fillCache writes more than the cache can hold. The events and alice's session remain.
 func fillCache(s *siege) {
 	var made struct{ Session string }
 	s.alice.Ask(s, http.MethodPost, "/api/session", nil).Decode(s, &made)
@@ -243,8 +244,8 @@ func fillCache(s *siege) {
 	}
 }
 
-// repeatEvent lets a second consumer claim an event that the first one read and did not
-// acknowledge. Both get the same event id.
+// A consumer reads an event and does not acknowledge it. repeatEvent lets a second consumer claim
+// the event. Both get the same event id.
 func repeatEvent(s *siege) {
 	s.bob.Post(s, map[string]any{"content": "once"})
 	enginetest.Eventually(s, "the group is there", func() bool {
@@ -269,7 +270,7 @@ func repeatEvent(s *siege) {
 
 var eventIDInJSON = regexp.MustCompile(`"eventId":\s*"([^"]+)"`)
 
-// sendMadIDs sends ids that would break a protocol of lines, in every place that can hold an id.
+// sendMadIDs sends ids that would break a line-based protocol, in every place that can hold an id.
 func sendMadIDs(s *siege) {
 	for n, bad := range []string{"\r\nDEL alice:events\r\n", "\x00", " ", "\u2028", strings.Repeat("x", 1<<20)} {
 		for _, place := range []string{"id", "object", "note", "actor", "inReplyTo"} {

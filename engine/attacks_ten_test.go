@@ -31,7 +31,7 @@ func (s *siege) entries(u *enginetest.User) (ids []string) {
 	return ids
 }
 
-// namesRefused checks that user create refuses each of these names with 65.
+// namesRefused checks that user create refuses each of these names with exit code 65.
 func (s *siege) namesRefused(names ...string) {
 	s.Helper()
 	for _, name := range names {
@@ -76,7 +76,7 @@ var tenancyAttacks = []attack{
 		}
 	}},
 	{id: "TEN-07", sends: "an activity to the shared inbox for alice and bob while bob's database is down", happens: "202; alice has it at once, bob exactly once when his is back", changes: true, asks: 1, play: func(s *siege) {
-		s.home.SQL(s, "lightweb_bob").SetMaxIdleConns(0) // the test holds no connection that the query below could end
+		s.home.SQL(s, "lightweb_bob").SetMaxIdleConns(0) // the query below ends connections; the test keeps none of its own that it could end
 		allow := func(yes bool) {
 			for _, q := range []string{fmt.Sprint(`ALTER DATABASE lightweb_bob ALLOW_CONNECTIONS `, yes), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'lightweb_bob' AND pid <> pg_backend_pid()`} {
 				if _, err := s.home.SQL(s, "postgres").ExecContext(s.Context(), q); err != nil {
@@ -287,7 +287,7 @@ func (s *siege) socketAnswered(status int, query string, headers ...string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	_ = resp.Body.Close() // of a socket, too
+	_ = resp.Body.Close() // closes the socket, if the handshake succeeded
 	if resp.StatusCode != status {
 		s.Errorf("a socket with %q is answered %d, want %d", headers, resp.StatusCode, status)
 	}
@@ -425,7 +425,8 @@ var clientAttacks = []attack{
 	}},
 }
 
-// refusesBackup checks that a backup of alice is refused because of her key, and leaves no file.
+// refusesBackup checks that the command refuses a backup of alice because of her key, and leaves
+// no file.
 func (s *siege) refusesBackup(why string) {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "alice.backup")

@@ -23,26 +23,26 @@ import (
 
 var update = flag.Bool("update", false, "write what the tests make into docs/security.md and testdata")
 
-// attack is one thing that a hostile server or client does, and how the engine responds.
+// attack is one thing that a hostile server or client does, with the engine's response.
 type attack struct {
 	id      string
-	sends   string // what is sent or done
-	happens string // what the engine answers and does
+	sends   string // the requests or actions of the attacker
+	happens string // the answers and actions of the engine
 	play    func(*siege)
-	asks    int    // requests to other servers that it may cause
-	changes bool   // it may change databases; play checks the changes
-	later   string // the part of the engine that it needs, if that part does not exist yet
-	never   string // why it cannot be played here
+	asks    int    // requests to other servers that the engine may send
+	changes bool   // whether it may change databases; play checks the changes
+	later   string // the part of the engine that it needs, if it does not exist yet
+	never   string // the reason why this test cannot play it
 }
 
-// section is a table of attacks, with the ids it must hold.
+// section is a table of attacks, with the ids that the table must hold.
 type section struct {
 	name    string
 	ids     []string
 	attacks []attack
 }
 
-// sections are the tables of all attacks.
+// sections holds the tables of all attacks.
 var sections = []section{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
 	{"Origin, ownership, authorisation", numbered("ORG", 1, 30, "05b"), originAttacks},
@@ -60,8 +60,8 @@ var sections = []section{
 	{"Freshness", numbered("FRS", 1, 7), freshnessAttacks},
 }
 
-// numbered returns the ids of a section in order: prefix-01 and so on, and the additional ones
-// such as 34b.
+// numbered returns the ids of a section in order: prefix-01 and so on. The parameter between holds
+// additional ids such as 34b.
 func numbered(prefix string, first, last int, between ...string) (ids []string) {
 	for n := first; n <= last; n++ {
 		between = append(between, fmt.Sprintf("%02d", n))
@@ -135,9 +135,9 @@ func tables() string {
 	return b.String() + "\n"
 }
 
-// siege is an engine with two users, and two other servers. p is mallory's server, which is
-// hostile; q is carol's, which is honest. alice and carol follow each other. bob has no followers
-// and follows nobody. carol and bob are in a group of alice's.
+// siege is an engine with the users alice and bob, and two other servers. p is mallory's server
+// and hostile. q is carol's server and honest. alice and carol follow each other. bob has no
+// followers and follows nobody. carol and bob are in a group of alice's.
 type siege struct {
 	*testing.T
 	home           *enginetest.Instance
@@ -147,15 +147,15 @@ type siege struct {
 	row            attack
 	note           string // a public note of alice's
 	secret         string // a post of alice's that only carol may read
-	circle         string // a group of alice's: carol and bob
+	circle         string // a group of alice's with carol and bob as members
 
 	slowOnes  []*peertest.Peer
-	client    *http.Client    // sends requests; nil: besieger
-	authority *authority      // signs certificates that the engine accepts; may be nil
+	client    *http.Client    // sends requests; if nil, besieger does
+	authority *authority      // signs certificates that the engine trusts; may be nil
 	names     *dnstest.Server // the engine's name server; may be nil
 }
 
-// newSiege starts an engine with settings and returns a siege of it.
+// newSiege starts an engine with settings and returns a siege of that engine.
 func newSiege(t *testing.T, settings ...string) *siege {
 	return besiege(t, enginetest.Start(t, settings...))
 }
@@ -179,8 +179,9 @@ func besiege(t *testing.T, home *enginetest.Instance) *siege {
 	return s
 }
 
-// play plays a table of attacks in order. After each attack it checks that the databases have not
-// changed, unless the attack may change them, and that the engine has not sent too many requests.
+// play plays a table of attacks in order. After each attack it checks that no database has
+// changed, unless the attack may change them. It also checks that the engine has not sent too many
+// requests.
 func (s *siege) play(attacks []attack) {
 	for _, a := range attacks {
 		if a.play == nil {
@@ -210,7 +211,7 @@ func (s *siege) id(a *peertest.Actor, name string) string {
 	return fmt.Sprintf("%s/%s-%s", a.ID, cmp.Or(strings.ToLower(s.row.id), "scene"), name)
 }
 
-// like returns an actor's Like of alice's note. It has an effect if the engine accepts it.
+// like returns an actor's Like of alice's note. The Like takes effect if the engine accepts it.
 func (s *siege) like(a *peertest.Actor, name string) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, name), "type": "Like", "actor": string(a.ID), "object": s.note}
 }
@@ -228,7 +229,7 @@ func (s *siege) post(a *peertest.Actor, inbox string, activity vocab.Doc) engine
 	return s.send(peertest.Forgery{URL: inbox, Body: string(activity.JSON()), Key: a.Keys.RSA, Dialect: signature.RFC9421}.Request(s))
 }
 
-// forge sends mallory's Like to alice, with the changes of f.
+// forge sends mallory's Like to alice with the changes that f describes.
 func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
 	s.Helper()
 	f.URL = cmp.Or(f.URL, s.alice.ID+"/inbox")
@@ -241,7 +242,7 @@ func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
 	return s.send(f.Request(s))
 }
 
-// besieger is the HTTP client of attackers. It follows no redirects and decompresses nothing.
+// besieger is the attackers' HTTP client. It follows no redirects and decompresses nothing.
 var besieger = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
@@ -270,12 +271,12 @@ func (s *siege) send(r *http.Request) enginetest.Answer {
 	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 }
 
-// innards matches details that no answer to a stranger may contain: paths, source files,
+// innards matches details that no answer to a stranger may contain: paths, source files, SQL
 // statements and keys.
 var innards = regexp.MustCompile(`(?i)\.go:\d|goroutine|/var/|/tmp/|/root|SQLSTATE|\bselect\b.*\bfrom\b|pgx|BEGIN (RSA |EC )?P|panic`)
 
-// answered checks that an answer has one of these statuses. A refusal must also be a problem
-// document that shows no details of the engine.
+// answered checks that an answer has one of these statuses. If the answer is a refusal, it must be
+// a problem document that shows no details of the engine.
 func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 	s.Helper()
 	if !slices.Contains(statuses, a.Status) {
@@ -295,8 +296,8 @@ func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 func (s *siege) accepted(a enginetest.Answer)     { s.Helper(); s.answered(a, http.StatusAccepted) }
 func (s *siege) unauthorized(a enginetest.Answer) { s.Helper(); s.answered(a, http.StatusUnauthorized) }
 
-// asked counts the requests that the peers received. It leaves out the documents of mallory and
-// carol, because the engine may fetch their keys again once a minute.
+// asked counts the requests that the peers received. It does not count requests for the documents
+// of mallory and carol, because the engine may fetch their keys again once a minute.
 func (s *siege) asked() int {
 	known := func(path string) bool { return path == "/users/mallory" || path == "/users/carol" }
 	asked := slices.DeleteFunc(append(s.p.Asked(), s.q.Asked()...), known)
@@ -322,11 +323,11 @@ func (s *siege) count(database, query string, args ...any) (n int) {
 	return n
 }
 
-// held returns a digest of every table that an attack may not change. It leaves out what the
-// engine remembers about other servers, the requests of a user's own clients, and the positions
-// of the event groups, which are written once a minute. It also leaves out two columns: next_due,
-// the time of the next look at deliveries, and told_profile, which is written seconds after a
-// start.
+// held returns a digest of every table that an attack may not change. It leaves out the engine's
+// records about other servers, the requests of a user's own clients, and the positions of the
+// event groups, which the engine writes once a minute. It also leaves out two columns: next_due,
+// the time of the next look at deliveries, and told_profile, which the engine writes some seconds
+// after its start.
 const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
 		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(x::text, '','' ORDER BY x::text)), '''') AS d FROM (SELECT to_jsonb(t) - ''next_due'' - ''told_profile'' AS x FROM %I t) x', table_name), false, true, '')))[1]::text
 	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// fullDisk is a writer with space for some bytes. Then it fails with ENOSPC.
+// fullDisk is a writer with space for a limited number of bytes. Then it fails with ENOSPC.
 type fullDisk struct{ space int }
 
 func (d *fullDisk) Write(b []byte) (int, error) {
@@ -21,14 +21,14 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A backup whose disk is full, or becomes full on the way, fails with an error that names its
-// disk.
+// The disk of a backup is full, or becomes full while the backup is written. The backup fails with
+// an error that names the disk.
 func TestABackupForWhichThereIsNoRoomBlamesItsDisk(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
 	i.CreateUser(t, "alice")
 	besideEngine(t, i, func(tasks *admin.Tasks) {
-		for _, space := range []int{0, 1000} { // 1000 bytes are used up by the last writes
+		for _, space := range []int{0, 1000} { // the last writes need more than 1000 bytes
 			_, err := tasks.Backups.Write(t.Context(), &fullDisk{space}, admin.BackupOptions{})
 			var failed *os.PathError
 			if !errors.As(err, &failed) || err.Error() != failed.Error() {

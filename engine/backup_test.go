@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// restored is what restore --json writes.
+// restored holds the JSON that restore --json writes.
 type restored struct {
 	Users, Rows, Fenced int
 	Keys                bool
@@ -29,8 +29,8 @@ type restored struct {
 	DryRun              bool `json:"dry_run"`
 }
 
-// An instance is backed up while it serves, and is lost. It is restored from the backup, also on
-// another PostgreSQL server, and federates again.
+// An instance is backed up while it serves. Then it is lost. It is restored from the backup, to
+// the same and to another PostgreSQL server, and federates again.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	a, peer := enginetest.StartTwo(t)
@@ -48,12 +48,13 @@ func TestBackupAndRestore(t *testing.T) {
 
 // lost is an instance with users, followers and a delivery that waits. Its backup is in file.
 type lost struct {
-	test              *testing.T // the whole test: later parts use an instance that an earlier part restored
+	test              *testing.T // the test of all parts: later parts use an instance that an earlier part restored
 	from, peer        *enginetest.Instance
-	alice, bob, carol *enginetest.User // carol lives on the peer
-	unsent            string           // the activity that was never sent to the peer
-	file              string
-	to                *enginetest.Instance // the restored instance
+	alice, bob, carol *enginetest.User // carol is a user of the peer
+	// the activity that the instance had not sent to the peer when it was backed up
+	unsent string
+	file   string
+	to     *enginetest.Instance // the restored instance
 }
 
 func newLost(t *testing.T, a, peer *enginetest.Instance) *lost {
@@ -80,13 +81,13 @@ func newLost(t *testing.T, a, peer *enginetest.Instance) *lost {
 	return s
 }
 
-// place makes an empty instance with the address of the lost one.
+// place makes an empty instance with the address of the lost instance.
 func (s *lost) place(t *testing.T, settings ...string) *enginetest.Instance {
 	t.Helper()
 	i := enginetest.Make(t, append(settings, "LIGHTWEB_PUBLIC_URL="+s.from.URL, "LIGHTWEB_LISTEN="+strings.TrimPrefix(s.from.URL, "http://"))...)
 	i.URL = s.from.URL
 	if len(settings) == 0 {
-		i.SQL(t, "postgres") // its PostgreSQL keeps running between commands
+		i.SQL(t, "postgres") // keeps the instance's PostgreSQL running between commands
 	}
 	return i
 }
@@ -186,8 +187,8 @@ func (s *lost) busy(t *testing.T) {
 	}
 }
 
-// configured restores to a PostgreSQL server set by database.url. Then it backs that instance up
-// and restores it to a private cluster.
+// configured restores to a PostgreSQL server that database.url names. Then it backs that instance
+// up and restores the backup to a private cluster.
 func (s *lost) configured(t *testing.T) {
 	there := s.place(t, "LIGHTWEB_DATABASE_URL="+startServer(t))
 	var r restored
@@ -231,12 +232,12 @@ func (s *lost) configured(t *testing.T) {
 	}
 }
 
-// same compares each table of a restored database with that of the lost database.
+// same compares each table of a restored database with the same table of the lost instance.
 func (s *lost) same(t *testing.T, database string) {
 	t.Helper()
 	rows := func(i *enginetest.Instance) map[string]string {
 		found, err := i.SQL(t, database).QueryContext(t.Context(), `SELECT relname FROM pg_class
-			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relpersistence = 'p' AND relname <> 'schema_migrations'`) // those that outlive a crash
+			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relpersistence = 'p' AND relname <> 'schema_migrations'`) // only tables that survive a crash
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +263,7 @@ func (s *lost) same(t *testing.T, database string) {
 		return all
 	}
 	want, got := rows(s.from), rows(s.to)
-	for _, table := range []string{"deliveries", "hosts"} { // the fence changes deliveries; hosts changes while the first instance runs
+	for _, table := range []string{"deliveries", "hosts"} { // the fence changes deliveries; the first instance changes hosts while it runs
 		delete(want, table)
 		delete(got, table)
 	}
@@ -271,7 +272,7 @@ func (s *lost) same(t *testing.T, database string) {
 	}
 }
 
-// killedBackup kills several backups while they are written. The next one succeeds, and no
+// killedBackup kills several backups while they are written. The next backup succeeds, and no
 // partial file remains.
 func (s *lost) killedBackup(t *testing.T) {
 	dir := t.TempDir()
@@ -300,8 +301,8 @@ func (s *lost) killedBackup(t *testing.T) {
 	}
 }
 
-// killed kills several restores while they run. After each there are no users or all users, and
-// the last restore succeeds.
+// killed kills several restores while they run. After each kill the instance has no users or all
+// users. The last restore succeeds.
 func (s *lost) killed(t *testing.T) {
 	to := s.place(t)
 	to.Run(t, "user", "list") // makes the databases, so that each kill below interrupts the restore itself
@@ -321,7 +322,8 @@ func (s *lost) killed(t *testing.T) {
 	if last.Code != 0 && last.Code != 73 {
 		t.Errorf("the last restore ended with %d: %s", last.Code, last.Stderr)
 	}
-	to.Run(t, "restore", s.file, "--dry-run") // drops what the last killed restore left
+	// drops the databases that the last killed restore left
+	to.Run(t, "restore", s.file, "--dry-run")
 	var status struct{ Users []struct{ Usable bool } }
 	to.Run(t, "db", "status", "--json").Decode(t, &status)
 	if len(status.Users) != 2 || !status.Users[0].Usable || !status.Users[1].Usable {
@@ -370,8 +372,8 @@ func (s *lost) refusals(t *testing.T) {
 		t.Error("what was refused left files of users")
 	}
 
-	// A backup without keys is restored only where the keys of its user and of the instance
-	// are.
+	// A backup without keys can only be restored where the keys of its user and of the
+	// instance exist.
 	bare := filepath.Join(enginetest.Dir(t), "bare.tar.gz")
 	if got := s.from.Run(t, "backup", bare, "--user", "bob", "--no-keys"); got.Code != 0 {
 		t.Fatalf("backup ended with %d: %s", got.Code, got.Stderr)
@@ -392,8 +394,8 @@ func (s *lost) refusals(t *testing.T) {
 	runAll(t, empty, []command{{"restore " + bare + " --user bob -q", 0, ""}, {"user show bob -q", 0, ""}})
 }
 
-// livesOn starts the restored instance. It federates, and does not send the deliveries that the
-// backup still owed.
+// livesOn starts the restored instance. The instance federates. It does not send the deliveries
+// that were still owed when the backup was made.
 func (s *lost) livesOn(t *testing.T) {
 	s.peer.Start(t)
 	s.to.Start(t)

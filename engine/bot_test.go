@@ -32,7 +32,7 @@ func theExampleBotAnswers(t *testing.T, a, b *enginetest.Instance) {
 	}
 	defer func() {
 		stop()
-		_ = bot.Wait() // it was killed
+		_ = bot.Wait() // the error says that the bot was killed
 		if t.Failed() {
 			t.Logf("the bot said %s", said.String())
 		}

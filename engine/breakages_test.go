@@ -11,12 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// breakage is one way in which the engine's surroundings break. If it concerns one user, that
-// user is u. Everything works again after mend returns.
+// breakage is one way in which the engine's surroundings break. A breakage of one user breaks
+// things for the user u. Everything works again after mend() returns.
 type breakage struct {
 	name   string
-	fills  bool // the disk
-	kills  bool // the engine
+	fills  bool // whether it fills the disk
+	kills  bool // whether it kills the engine
 	breaks func(t *testing.T, c *twoFaults, u *enginetest.User) (mend func())
 }
 
@@ -37,7 +37,7 @@ var breakages = []breakage{
 	}},
 	{name: "the engine is killed", kills: true, breaks: func(t *testing.T, c *twoFaults, _ *enginetest.User) func() {
 		c.home.Kill()
-		if c.isFull { // no engine starts
+		if c.isFull { // no engine can start on a full disk
 			c.isDown = true
 			return func() {
 				c.home.Start(t)
@@ -56,7 +56,7 @@ var breakages = []breakage{
 		return func() {
 			c.disk.Free(t)
 			c.isFull = false
-			if !c.isDown { // it starts PostgreSQL again
+			if !c.isDown { // the engine starts PostgreSQL again
 				enginetest.Eventually(t, "PostgreSQL writes its log again", func() bool { return c.writesLog(t) == nil })
 			}
 		}
@@ -64,13 +64,14 @@ var breakages = []breakage{
 	{name: "a peer stalls", breaks: func(_ *testing.T, c *twoFaults, _ *enginetest.User) func() { return c.peer.Stall() }},
 }
 
-// writesLog lets PostgreSQL begin another segment of its log, which fails when the disk is full.
+// writesLog makes PostgreSQL begin another segment of its write-ahead log. That fails when the
+// disk is full.
 func (c *twoFaults) writesLog(t *testing.T) error {
 	_, err := c.home.SQL(t, "postgres").ExecContext(t.Context(), `SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()`)
 	return err
 }
 
-// slow locks one of the tables after the other, each for a while, so that transactions wait.
+// slow locks the tables one after the other, each for a while, so that transactions wait.
 func slow(t *testing.T, database *sql.DB, tables ...string) (mend func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -78,7 +79,7 @@ func slow(t *testing.T, database *sql.DB, tables ...string) (mend func()) {
 	var locked atomic.Int64
 	go func() {
 		defer close(done)
-		again := time.NewTicker(10 * time.Millisecond) // while PostgreSQL cannot be reached
+		again := time.NewTicker(10 * time.Millisecond) // the pause between two tries, also while PostgreSQL cannot be reached
 		defer again.Stop()
 		for n := 0; ctx.Err() == nil; n++ {
 			if lockFor(ctx, database, tables[n%len(tables)]) == nil {
@@ -102,7 +103,7 @@ func lockFor(ctx context.Context, database *sql.DB, table string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // PostgreSQL may be gone, and the lock with it
+	defer func() { _ = tx.Rollback() }() // PostgreSQL may have ended, and the lock with it
 	_, err = tx.ExecContext(ctx, `LOCK TABLE `+table+` IN ACCESS EXCLUSIVE MODE`)
 	if err == nil {
 		_, err = tx.ExecContext(ctx, `SELECT pg_sleep(0.2)`)
@@ -110,7 +111,7 @@ func lockFor(ctx context.Context, database *sql.DB, table string) error {
 	return err
 }
 
-// rename renames a database, and ends the connections to it first.
+// rename ends the connections to a database and renames the database.
 func rename(t *testing.T, home *enginetest.Instance, from, to string) {
 	t.Helper()
 	enginetest.Eventually(t, from+" is "+to, func() bool {

@@ -14,12 +14,14 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// brokenMemory is how much memory in bytes thousands of broken messages may cost while they come.
+// brokenMemory is how many bytes of memory the engine may use for thousands of broken messages
+// while they arrive.
 const brokenMemory = 64 << 20
 
-// Row 13. Thousands of MLS messages that are cut off, have forged lengths, end late or are huge are
-// sent to every route that takes one. All are refused with 4xx, the engine's memory stays flat, and
-// the conversation goes on where it was.
+// Row 13 of docs/conversations.md, Cases and their tests. Thousands of broken MLS messages are
+// sent to every route that accepts messages. They are cut off, have forged lengths, have bytes
+// after their end, or are huge. The engine refuses all of them with 4xx, its memory does not grow,
+// and the conversation continues in its epoch.
 func TestRow13BrokenMessagesAreRefusedOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newSiege(t)
@@ -35,7 +37,7 @@ func TestRow13BrokenMessagesAreRefusedOnEveryRoute(t *testing.T) {
 	}
 	kinds := []struct {
 		whole  []byte
-		signed int // the server notices a change of that many of the first bytes
+		signed int // how many of the first bytes the server checks for changes
 		path   string
 		body   func(broken []byte) map[string]any
 	}{
@@ -81,12 +83,12 @@ func TestRow13BrokenMessagesAreRefusedOnEveryRoute(t *testing.T) {
 	near.join(t)
 }
 
-// tags is how many bytes at the end of a commit only members can check: the confirmation tag and
-// the membership tag, with their lengths (RFC 9420 §6.2).
+// tags is the number of bytes at the end of a commit that only members can check: the confirmation
+// tag and the membership tag, each with its length (RFC 9420 §6.2).
 const tags = 2 * (1 + 32)
 
-// breakMessage returns a message that is cut off, has bytes behind its end or, among the first
-// signed bytes, a forged length.
+// breakMessage returns a message that is cut off, has bytes after its end, or has a forged length.
+// The forged length is among the first bytes; the parameter signed says how many.
 func breakMessage(random *rand.Rand, whole []byte, signed int) []byte {
 	switch random.IntN(4) {
 	case 0:
@@ -104,5 +106,5 @@ func breakMessage(random *rand.Rand, whole []byte, signed int) []byte {
 	return whole[:random.IntN(len(whole))]
 }
 
-// isHuge reports whether a message is so large that 503 is a permitted answer.
+// isHuge reports whether a message is so large that the engine may answer 503.
 func isHuge(broken []byte) bool { return len(broken) > 1<<20 }

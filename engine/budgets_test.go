@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// docs/operations.md shows the table of budgets that the code has.
+// docs/operations.md shows the same table of budgets as the code.
 func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	const path, begin, end = "../docs/operations.md", "<!-- budgets: written by go test ./engine -run OperationsPage -update -->\n", "<!-- end of budgets -->\n"
 	page, err := os.ReadFile(path)
@@ -34,8 +34,8 @@ func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	}
 }
 
-// Every limiter and pool is made from a row of the table, so that it has a payer and a test.
-// Every row is used by a limiter or pool.
+// Every limiter and pool belongs to a row of the table of budgets, which gives it a payer and a
+// test. Every row is used by a limiter or pool.
 func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
 	rows := declaredBudgets(t)
 	for _, path := range sources(t) {
@@ -62,8 +62,8 @@ func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
 	}
 }
 
-// declaredBudgets returns the names of the rows that need a limiter or pool: all but those of a
-// single request.
+// declaredBudgets returns the names of the rows that need a limiter or a pool. Rows that bound a
+// single request need neither.
 func declaredBudgets(t *testing.T) map[string]bool {
 	file, err := parser.ParseFile(token.NewFileSet(), "policy/budgets.go", nil, 0)
 	if err != nil {
@@ -90,7 +90,7 @@ func declaredBudgets(t *testing.T) map[string]bool {
 	return rows
 }
 
-// sources returns the Go files of the engine, without tests, engine/policy and enginetest.
+// sources returns the Go files of the engine, except tests, engine/policy and enginetest.
 func sources(t *testing.T) (paths []string) {
 	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// The commands write JSON with the keys and end with the exit codes that scripts rely on.
+// Scripts rely on the keys in the commands' JSON and on the exit codes.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
 	t.Run("without an engine that serves", func(t *testing.T) { commandsWithoutServe(t, i) })
 	other := enginetest.Start(t)
 	i.Start(t)
-	i.HangUp(t) // and it serves on
+	i.HangUp(t) // the engine continues to serve
 	t.Run("beside an engine that serves", func(t *testing.T) { commandsBesideServe(t, i) })
 	t.Run("passwords", func(t *testing.T) { passwordCommands(t, i) })
 	t.Run("no example client", func(t *testing.T) { noClientBesideServe(t, i) })
@@ -50,8 +50,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// startDemo starts the demonstration with further arguments and returns the lines that it prints.
-// The demonstration ends with the test.
+// startDemo starts the demonstration with further arguments. It returns a scanner of the lines
+// that the demonstration prints. The demonstration ends with the test.
 func startDemo(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
 	demo := exec.Command(enginetest.Binary(t), append([]string{"serve", "--demo"}, args...)...)
@@ -64,7 +64,7 @@ func startDemo(t *testing.T, args ...string) *bufio.Scanner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = demo.Process.Signal(os.Interrupt) // it may have ended
+		_ = demo.Process.Signal(os.Interrupt) // the demonstration may have ended already
 		if err := demo.Wait(); err != nil {
 			t.Errorf("the demonstration ended with %v", err)
 		}
@@ -102,8 +102,8 @@ func TestTheCommandsOfTheDemoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) // the shell and its stream
-		_ = shell.Wait()                                      // killed
+		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) // ends the shell and the stream that it reads
+		_ = shell.Wait()                                      // the error says that the shell was killed
 	})
 	stream, like, _ := strings.Cut(script, "&\n")
 	for _, step := range []struct{ commands, said string }{{stream + "&\n", "event: hello"}, {like + "wait\n", "event: like.received"}} {
@@ -120,7 +120,7 @@ func TestTheCommandsOfTheDemoWork(t *testing.T) {
 	}
 }
 
-// command is a run of lightweb with its expected result.
+// command is a run of lightweb with the expected result.
 type command struct {
 	line   string
 	code   int
@@ -140,7 +140,7 @@ func runAll(t *testing.T, i *enginetest.Instance, commands []command) {
 	}
 }
 
-// fields are the properties of a user in JSON.
+// fields holds the properties of a user in JSON.
 type fields struct {
 	User, Actor, Handle, State, Database, Token string
 	SchemaVersion                               int `json:"schema_version"`
@@ -207,7 +207,7 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 		t.Errorf("user list --json wrote %+v, want alice and bob", list)
 	}
 
-	// A token works at once, and no longer after it is revoked.
+	// A token works at once. After it is revoked it no longer works.
 	var token struct {
 		ID, Token string
 		Scopes    []string
@@ -235,7 +235,7 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 	suspendAndUnsuspend(t, i)
 }
 
-// user audit lists the dispatched actions, also as one JSON record a line.
+// user audit lists the dispatched actions. With --json it writes one JSON record a line.
 func auditOfAlice(t *testing.T, i *enginetest.Instance) {
 	var made struct{ Token string }
 	i.Run(t, "user", "token", "create", "alice", "--name", "phone", "--json").Decode(t, &made)
@@ -268,7 +268,8 @@ func auditOfAlice(t *testing.T, i *enginetest.Instance) {
 	})
 }
 
-// Tokens and addresses of a suspended user are refused. They work again after the suspension.
+// While a user is suspended, the engine refuses the user's tokens and addresses. They work again
+// after the suspension.
 func suspendAndUnsuspend(t *testing.T, i *enginetest.Instance) {
 	u := i.CreateUser(t, "mallory")
 	type answers struct{ token, actor, outbox int }
@@ -277,7 +278,7 @@ func suspendAndUnsuspend(t *testing.T, i *enginetest.Instance) {
 	}
 	want := func(what string, want answers) {
 		t.Helper()
-		enginetest.Eventually(t, fmt.Sprintf("the %s user is answered %+v", what, want), func() bool { return ask() == want }) // a second may pass
+		enginetest.Eventually(t, fmt.Sprintf("the %s user is answered %+v", what, want), func() bool { return ask() == want }) // the engine may need a second to notice the change
 	}
 	want("active", answers{200, 200, 200})
 	runAll(t, i, []command{
@@ -299,7 +300,7 @@ func suspendAndUnsuspend(t *testing.T, i *enginetest.Instance) {
 	want("unsuspended", answers{200, 200, 200})
 }
 
-// Of several commands that create the same user at once, one succeeds and gets a token.
+// Several commands create the same user at once. One succeeds and gets a token.
 func createsAtOnce(t *testing.T, i *enginetest.Instance) {
 	const several = 4
 	made := make(chan enginetest.Ran, several)
@@ -322,7 +323,7 @@ func createsAtOnce(t *testing.T, i *enginetest.Instance) {
 	}
 }
 
-// A user create that is killed at any moment is finished by the next one.
+// A user create is killed at any moment. The next user create finishes it.
 func createThatIsKilled(t *testing.T, i *enginetest.Instance) {
 	began := time.Now()
 	i.CreateUser(t, "whole")
@@ -438,7 +439,7 @@ func cacheCommands(t *testing.T, i *enginetest.Instance) {
 		}
 		Skipped bool
 	}
-	for _, deleted := range []int{0, 4} { // the second time, at least the tokens of the feeds and of cards are deleted
+	for _, deleted := range []int{0, 4} { // the second run deletes at least the tokens of the feeds and the actors' profiles
 		got := i.Run(t, "cache", "rebuild", "alice", "--actors", "--json")
 		got.Decode(t, &r)
 		if got.Code != 0 || !r.Skipped && (len(r.Users) != 1 || r.Users[0].Feeds != 3 || r.Users[0].Deleted < deleted) {
@@ -459,7 +460,8 @@ func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	i.Stop(t)
 	runAll(t, i, []command{{"healthcheck", 69, "does not answer"}})
 
-	// serve refuses a policy file that it cannot parse. It does not treat the file as empty.
+	// serve refuses a policy file that it cannot parse. It does not treat such a file as
+	// empty.
 	policy := filepath.Join(i.DataDir, "registry", "server.json")
 	if err := os.WriteFile(policy, []byte(`{"blocked_domains":["blocked.example"`), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// requirements are the ids of docs/conformance.md in their order. Each form has the numbers from
+// requirements are the ids of docs/conformance.md in their order. The numbers of each form go from
 // 1 to last.
 var requirements = []struct {
 	form string
@@ -64,12 +64,12 @@ func TestEveryRequirementStandsOnTheConformancePage(t *testing.T) {
 	}
 }
 
-// reference matches a test that the page names: its package, its name and, after a slash, the
+// reference matches the name of a test on the page: its package, its name and, after a slash, the
 // name of one of its rows.
 var reference = regexp.MustCompile("`([a-z][a-z/]*)\\.((?:Test|Fuzz)[A-Za-z0-9]+)(?:/([^`]+))?`")
 
-// Every test that the page names exists. Each claim names a test, and each row without a claim
-// gives a reason.
+// Every test that docs/conformance.md names exists. Each claim names a test, and each row without
+// a claim gives a reason.
 func TestTheTestsOfTheConformancePageExist(t *testing.T) {
 	t.Parallel()
 	_, rows := conformancePage(t)
@@ -98,8 +98,8 @@ func TestTheTestsOfTheConformancePageExist(t *testing.T) {
 	}
 }
 
-// source holds the facts of a test that the page can name: whether it runs rows, and the texts
-// that may name a row.
+// source describes a test that a page can name: whether the test has rows, and the texts that may
+// name a row.
 type source struct {
 	rows  bool
 	texts []string
@@ -151,7 +151,7 @@ func textsIn(n ast.Node) (texts []string) {
 	return texts
 }
 
-// calls reports whether f calls a function of this name.
+// calls reports whether f calls a function with the given name.
 func calls(f *ast.FuncDecl, name string) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -169,7 +169,8 @@ func calls(f *ast.FuncDecl, name string) (found bool) {
 	return found
 }
 
-// FE-01: FEDERATION.md is the summary of the page. Both say the same of every FEP that both name.
+// FE-01: FEDERATION.md is the summary of docs/conformance.md. Both say the same of every FEP that
+// both name.
 func TestTheFederationPageSaysTheSame(t *testing.T) {
 	t.Parallel()
 	summary, err := os.ReadFile("../FEDERATION.md")
@@ -199,7 +200,7 @@ func TestTheFederationPageSaysTheSame(t *testing.T) {
 	if both < 10 {
 		t.Errorf("the two pages share %d FEPs, want most of them", both)
 	}
-	for _, heading := range []string{"## Supported federation protocols and standards", "## Supported FEPs", "## Additional documentation"} { // FEP-67ff
+	for _, heading := range []string{"## Supported federation protocols and standards", "## Supported FEPs", "## Additional documentation"} { // FEP-67ff requires these headings
 		if !strings.Contains(string(summary), heading) {
 			t.Errorf("FEDERATION.md has no %q", heading)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A program reads alice's events in a consumer group, with the access that user redis-acl gives
-// it. It handles each post once, even when Redis loses the group and the engine is killed.
+// A program reads alice's events in a consumer group. It has the access that user redis-acl gives.
+// It handles each post once, even when Redis loses the group and the engine is killed.
 func TestAConsumerHandlesEachPostOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

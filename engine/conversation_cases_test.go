@@ -15,8 +15,8 @@ var (
 	caseNumber = regexp.MustCompile(`^TestRows?(\d+)(?:And(\d+))?`)
 )
 
-// Each case of encrypted conversations in docs/conversations.md has a test with its number, or says
-// why it has none (conversations.md 3.e; case 31 is the restored host).
+// Each row of docs/conversations.md, Cases and their tests, names a test that has the row's number
+// in its name. A row without tests says that its case needs custody of keys.
 func TestEveryCaseOfEncryptedConversationsHasItsTest(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/conversations.md")

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// operated is the JSON that the commands write about a conversation.
+// operated holds the JSON that the commands write about a conversation.
 type operated struct {
 	ID, User, Mode, Status, Host string
 	Epoch                        int
@@ -22,9 +22,9 @@ type operated struct {
 	Asked                        bool
 }
 
-// The operator lists a conversation that the engine serves, and asks for its reset. From then on
-// the engine refuses messages. A second request for the reset gets the same new group id, and
-// alice's stream has one event of it.
+// The operator lists a conversation of the engine, and asks for its reset. From then on the engine
+// refuses messages. A second request gets the same id of the next group. alice's stream has one
+// event of the reset.
 func TestTheOperatorSeesAndResetsConversations(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // A conversation has members on its host's server and on another server, which is away for a
-// while. It is followed from its first member to the group after a reset.
+// while. The test follows the conversation from its first member to the group after a reset.
 func conversationOnTwoServers(t *testing.T, a, b *enginetest.Instance) {
 	host, near, far := newTalker(a, t, "mlshost"), newTalker(a, t, "mlsnear"), newTalker(b, t, "mlsfar")
 	befriend(t, near.user, host.user)

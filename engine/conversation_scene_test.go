@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// talker is a member of a conversation with one device. path is the conversation's address on the
-// member's own server.
+// talker is a member of a conversation with one device. The field path is the address of the
+// conversation on the member's own server.
 type talker struct {
 	user   *enginetest.User
 	device *mlstest.Device
@@ -29,7 +29,7 @@ func newTalker(i *enginetest.Instance, t *testing.T, name string) *talker {
 	return w
 }
 
-// publish publishes the key package of the device.
+// publish publishes a key package of the device.
 func (w *talker) publish(t *testing.T) {
 	t.Helper()
 	packages := []any{map[string]any{"deviceId": uuid.NewString(), "content": w.device.Package}}
@@ -44,8 +44,8 @@ func (w *talker) want(t *testing.T, status int, got enginetest.Answer) enginetes
 	return got
 }
 
-// claim claims a key package of another talker, and checks that it belongs to that talker's
-// device.
+// claim claims a key package of another talker. It checks that the package belongs to that
+// talker's device.
 func (w *talker) claim(t *testing.T, of *talker) {
 	t.Helper()
 	var got struct{ Items []struct{ Content []byte } }
@@ -55,7 +55,7 @@ func (w *talker) claim(t *testing.T, of *talker) {
 	}
 }
 
-// commit sends a commit, which ends the epoch, and returns the group of the next epoch and the
+// commit sends a commit, which ends the epoch. It returns the group of the next epoch and the
 // answer.
 func (w *talker) commit(t *testing.T, g *mlstest.Group, c mlstest.Change) (*mlstest.Group, accepted) {
 	t.Helper()
@@ -90,8 +90,8 @@ func (w *talker) send(t *testing.T, g *mlstest.Group) accepted {
 	return a
 }
 
-// hears waits until the log has the entry numbered to, and checks the kinds of the entries from
-// number from on.
+// hears waits until the log has the entry with the number to. It checks the kinds of the entries
+// from the number from to that entry.
 func (w *talker) hears(t *testing.T, from, to int64, kinds ...string) {
 	t.Helper()
 	var page struct{ Items []entry }
@@ -111,7 +111,8 @@ func (w *talker) hears(t *testing.T, from, to int64, kinds ...string) {
 	}
 }
 
-// state waits until the conversation has this generation and epoch, and returns it.
+// state waits until the conversation has the given generation and epoch. It returns the
+// conversation.
 func (w *talker) state(t *testing.T, generation int32, epoch int64) (c conversation) {
 	t.Helper()
 	enginetest.Eventually(t, fmt.Sprintf("epoch %d of generation %d for %s", epoch, generation, w.user.Name), func() bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// askJSON sends a JSON body as a client of the user. The status is 0 if there was no answer.
+// askJSON sends a JSON body as a client of the user. If there is no answer, the status is 0.
 func askJSON(t *testing.T, u *enginetest.User, method, path, key string, body, into any) (status int) {
 	t.Helper()
 	b, err := json.Marshal(body)

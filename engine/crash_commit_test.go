@@ -26,8 +26,9 @@ func TestRow15ACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
 	c.check(t)
 }
 
-// The engine is killed after a commit is in the database and before its client is answered. The
-// repeated request gets the stored answer. LIGHTWEB_CRASH_COMMIT_ROUNDS works as above.
+// Row 15 of docs/conversations.md, Cases and their tests. The engine is killed after it stored a
+// commit and before it answers the client. The repeated request gets the stored answer.
+// LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 4).
 func TestAStoredAnswerIsGivenWhenTheEngineIsKilledBeforeItsReply(t *testing.T) {
 	t.Parallel()
 	c := newCommitCrash(t)
@@ -52,7 +53,7 @@ func TestAStoredAnswerIsGivenWhenTheEngineIsKilledBeforeItsReply(t *testing.T) {
 }
 
 // waitsInCommit counts the transactions that have written to a log and wait in COMMIT for a
-// standby. They are on the disk already.
+// standby. Such a transaction is already on the disk.
 const waitsInCommit = `SELECT count(DISTINCT pid) FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE wait_event = 'SyncRep' AND relation = 'mls_log'::regclass`
 
 // commitCrash is an engine that is killed while it accepts the commits of a device.
@@ -63,9 +64,9 @@ type commitCrash struct {
 	device *mlstest.Device
 	group  *mlstest.Group
 	path   string
-	ask    func(into any) int // makes the request of the round
+	ask    func(into any) int // sends the request of the round
 	epoch  int                // the epoch that the commit of the round begins
-	probed chan error         // gets the error of the probe of holdReplies
+	probed chan error         // receives the error of the probe of holdReplies
 }
 
 func newCommitCrash(t *testing.T) *commitCrash {
@@ -81,7 +82,7 @@ func newCommitCrash(t *testing.T) *commitCrash {
 	return c
 }
 
-// begin sends the next commit, and returns the channel that gets the status of its answer.
+// begin sends the next commit. It returns the channel that receives the status of the answer.
 func (c *commitCrash) begin(t *testing.T) chan int {
 	commit, next := c.group.Commit(c.device, mlstest.Change{})
 	c.group, c.epoch = next, c.epoch+1
@@ -94,8 +95,8 @@ func (c *commitCrash) begin(t *testing.T) chan int {
 	return asked
 }
 
-// repeat sends the commit of the round again. It fails the test unless the answer has the number
-// and epoch of the first one.
+// repeat sends the commit of the round again. It fails the test unless both answers have the same
+// number and epoch.
 func (c *commitCrash) repeat(t *testing.T, first int) {
 	t.Helper()
 	var accepted struct{ Seq, Epoch int }
@@ -104,7 +105,7 @@ func (c *commitCrash) repeat(t *testing.T, first int) {
 	}
 }
 
-// check fails the test unless the log has one commit of each round.
+// check fails the test unless the log has one commit for each round.
 func (c *commitCrash) check(t *testing.T) {
 	t.Helper()
 	var log struct{ Items []struct{ Seq, Epoch int } }
@@ -118,8 +119,8 @@ func (c *commitCrash) check(t *testing.T) {
 	}
 }
 
-// holdReplies stops PostgreSQL from replying to COMMIT until freeReplies. The transaction is on
-// the disk, and PostgreSQL waits for a standby that does not exist.
+// holdReplies stops PostgreSQL from replying to COMMIT until freeReplies is called. The
+// transaction is on the disk, but PostgreSQL waits for a standby that does not exist.
 func (c *commitCrash) holdReplies(t *testing.T) {
 	t.Helper()
 	c.setStandby(t, "SET synchronous_standby_names = 'nobody'")
@@ -145,7 +146,7 @@ func (c *commitCrash) holdReplies(t *testing.T) {
 	close(isHeld)
 }
 
-// freeReplies ends holdReplies.
+// freeReplies undoes holdReplies.
 func (c *commitCrash) freeReplies(t *testing.T) {
 	t.Helper()
 	c.setStandby(t, "RESET synchronous_standby_names")

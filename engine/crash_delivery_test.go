@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The size of a round of the test. Every post goes to a follower on each host.
+// The size of one round of the test. Every post goes to a follower on each host.
 const (
 	senderHosts   = 50
 	senderAuthors = 5
@@ -30,9 +30,9 @@ const (
 )
 
 // The sender is killed at random moments. A post that was answered 201 reaches every inbox under
-// one id and with one key. A post without an answer is requested again, and then exists once.
-// LIGHTWEB_CRASH_DELIVERY_ROUNDS sets the number of rounds of 5,000 deliveries (default 3).
-// LIGHTWEB_CRASH_SEED sets the random moments.
+// one id and with one key. A request for a post without an answer is repeated, and the post then
+// exists once. LIGHTWEB_CRASH_DELIVERY_ROUNDS sets the number of rounds of 5,000 deliveries
+// (default 3). LIGHTWEB_CRASH_SEED sets the random moments.
 func TestNothingOwedIsLostHoweverOftenTheSenderIsKilled(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_DELIVERY_ROUNDS"), "3"))
 	if err != nil {
@@ -61,12 +61,12 @@ type senderCrash struct {
 	authors  []*enginetest.User
 	inboxes  []string
 	kills    int
-	again    atomic.Int64 // repeated requests for a post without an answer
+	again    atomic.Int64 // how often a request for a post without an answer was repeated
 	received atomic.Int64
 
 	mu      sync.Mutex
 	taken   map[owed]taken // the deliveries that the hosts accepted, each once
-	strange []string       // deliveries that differed when they came again
+	strange []string       // deliveries that were different when they were repeated
 }
 
 // owed identifies a delivery by its inbox and activity.
@@ -91,7 +91,7 @@ func newSenderCrash(t *testing.T, random *rand.Rand) *senderCrash {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = resp.Body.Close() // the status says it all
+			_ = resp.Body.Close() // only the status matters
 			if resp.StatusCode != http.StatusAccepted {
 				t.Fatalf("the Follow was answered %d", resp.StatusCode)
 			}
@@ -103,17 +103,17 @@ func newSenderCrash(t *testing.T, random *rand.Rand) *senderCrash {
 		})
 	}
 	c.settled(t)
-	clear(c.taken) // the Accepts
+	clear(c.taken) // forgets the Accepts that have arrived
 	c.received.Store(0)
 	return c
 }
 
 // take is the handler of a host's inbox. It stores each delivery once, and notes a delivery that
-// differs when it comes again.
+// is different when it is repeated.
 func (c *senderCrash) take(w http.ResponseWriter, r *http.Request, inbox string) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the sender is dead
+		return // the sender was killed
 	}
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
@@ -132,11 +132,11 @@ func (c *senderCrash) take(w http.ResponseWriter, r *http.Request, inbox string)
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// round sends posts and kills the sender meanwhile. Then it checks that every host has every post
-// exactly once.
+// round lets users post, and kills the sender meanwhile. Then it checks that every host has every
+// post exactly once.
 func (c *senderCrash) round(t *testing.T, n int) {
 	before, base := len(c.taken), c.received.Load()
-	at := make([]int64, senderKills) // how many deliveries have arrived when the sender is killed
+	at := make([]int64, senderKills) // the sender is killed when so many deliveries have arrived
 	for k := range at {
 		at[k] = base + int64(c.random.IntN(senderPosts*senderHosts*9/10))
 	}
@@ -191,7 +191,7 @@ func (c *senderCrash) kill(t *testing.T) {
 	c.home.Start(t)
 }
 
-// post lets an author post. It repeats the request under one key until there is an answer, and
+// post lets an author post. It repeats the request with one key until there is an answer, and
 // returns the activity's id.
 func (c *senderCrash) post(t *testing.T, author *enginetest.User, name string) string {
 	body := fmt.Appendf(nil, `{"action":"CreateNote","params":{"content":"number %s","visibility":"public"}}`, name)
@@ -239,7 +239,7 @@ func answered(r *http.Request) (a enginetest.Answer, ok bool) {
 	return a, a.Status != http.StatusServiceUnavailable && a.Status != http.StatusConflict // 409: an earlier request is still running
 }
 
-// settled waits until every delivery is done. Each must be delivered at its first attempt and
+// settled waits until every delivery is done. Each must have succeeded at its first attempt and
 // have no lease.
 func (c *senderCrash) settled(t *testing.T) {
 	t.Helper()

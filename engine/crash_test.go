@@ -22,7 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The size of a round of the crash test.
+// The size of one round of the crash test.
 const (
 	crashActivities = 160
 	crashSenders    = 8
@@ -30,16 +30,16 @@ const (
 	crashAuthors    = 4
 )
 
-// victims are the processes that are killed: the engine, PostgreSQL, or both.
+// victims lists the processes that the test kills: the engine, PostgreSQL, or both.
 var victims = []struct {
 	name             string
 	engine, postgres bool
 }{{"the engine", true, false}, {"PostgreSQL", false, true}, {"both", true, true}}
 
 // The engine, PostgreSQL or both are killed at random moments. An activity that was answered 202
-// is in the database of each recipient exactly once, with its side effects and its events, and
-// nothing else is there. LIGHTWEB_CRASH_ROUNDS sets the number of kills (default 5).
-// LIGHTWEB_CRASH_SEED plays one run again, as far as other processes allow it.
+// is in the database of each recipient exactly once, with its side effects and its events. No
+// other activity is there. LIGHTWEB_CRASH_ROUNDS sets the number of kills (default 5).
+// LIGHTWEB_CRASH_SEED repeats a run, as far as other processes allow it.
 func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_ROUNDS"), "5"))
 	if err != nil {
@@ -61,19 +61,19 @@ func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
 	t.Logf("%d rounds; %d activities accepted, %d requests refused or unanswered and made again", rounds, c.accepted.Load(), c.again.Load())
 }
 
-// crash is an engine whose users follow the authors of a peer.
+// crash is an engine whose users follow the authors on a peer.
 type crash struct {
 	random  *rand.Rand
 	home    *enginetest.Instance
 	peer    *peertest.Peer
 	authors []*peertest.Actor
 	users   []*enginetest.User
-	posts   []string      // one post of each user, for Likes
-	seen    []int64       // the last event of each user that was checked
-	pauses  bool          // nothing is sent while something breaks
-	within  int           // something breaks after at most this many activities of a round
-	padding int           // bytes of content that are added to each post
-	rest    time.Duration // the time before a request is repeated
+	posts   []string      // one post of each user, which Likes are about
+	seen    []int64       // the last event of each user that the test has checked
+	pauses  bool          // whether nothing is sent while something is broken
+	within  int           // the break happens after at most this many activities of a round
+	padding int           // bytes of content that each post has in addition
+	rest    time.Duration // the pause before a request is repeated
 
 	accepted, again, requests atomic.Int64
 }
@@ -83,7 +83,7 @@ func newCrash(t *testing.T, random *rand.Rand, home *enginetest.Instance) *crash
 	return newCrashOf(t, random, home, crashUsers)
 }
 
-// newCrashOf is newCrash with another number of users.
+// newCrashOf is like newCrash, with another number of users.
 func newCrashOf(t *testing.T, random *rand.Rand, home *enginetest.Instance, users int) *crash {
 	t.Helper()
 	c := &crash{random: random, home: home, peer: peertest.New(t, "127.0.0.2"), within: crashActivities - 1, rest: 20 * time.Millisecond}
@@ -102,25 +102,24 @@ func newCrashOf(t *testing.T, random *rand.Rand, home *enginetest.Instance, user
 			}
 		}
 	}
-	c.home.DB(t) // from now on the test keeps PostgreSQL running for its checks
+	c.home.DB(t) // keeps PostgreSQL running for the checks of the test
 	return c
 }
 
-// sending is an activity that an actor sends until it is accepted, with the effects that it must
-// have.
+// sending is an activity that an actor sends until it is accepted, with its expected effects.
 type sending struct {
-	actor   *peertest.Actor // nil: a user of the instance is the actor
+	actor   *peertest.Actor // if nil, a user of the instance is the actor
 	id      string
 	body    []byte
-	inboxes []string // it is posted to each, at the same time
-	readers []int    // who must have it
+	inboxes []string // the activity is posted to each inbox at the same time
+	readers []int    // the numbers of the users who must have it
 	event   string
-	effect  string // a query that counts its effects on a reader; empty: none
+	effect  string // a query that counts its effects on a reader; empty if it has none
 	args    []any
 }
 
-// round sends many activities, breaks something meanwhile, and checks the data of all users
-// afterwards. When c pauses, nothing is sent from the break until goOn is called.
+// round sends many activities and calls breaks() meanwhile. Afterwards it checks the data of all
+// users. If c.pauses is set, nothing is sent from the break until goOn() is called.
 func (c *crash) round(t *testing.T, n int, breaks func(goOn func())) {
 	all := make([]sending, crashActivities)
 	for k := range all {
@@ -173,7 +172,7 @@ func (c *crash) kill(t *testing.T, engine, postgres bool) {
 		c.home.Kill()
 		c.home.Start(t)
 	}
-	if postgres { // the checks that follow read the databases
+	if postgres { // the checks below read the databases
 		enginetest.Eventually(t, "another PostgreSQL", func() bool {
 			now := c.home.Postmaster()
 			return now > 0 && now != pid && c.home.Ready(t) == http.StatusOK
@@ -181,8 +180,8 @@ func (c *crash) kill(t *testing.T, engine, postgres bool) {
 	}
 }
 
-// invent makes up an activity. Most are public posts, which all users read; the others are for
-// one user.
+// invent makes up an activity. Most are public posts, which all users read. The others are for one
+// user.
 func (c *crash) invent(t *testing.T, round, k int) sending {
 	name := fmt.Sprint(round, "-", k)
 	a := c.authors[c.random.IntN(len(c.authors))]
@@ -192,7 +191,7 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 	one := sending{actor: a, id: fmt.Sprint(a.ID, "/activities/", name), inboxes: []string{own}, readers: []int{reader}}
 	doc := vocab.Doc{"id": one.id, "actor": string(a.ID), "to": []any{u.ID}}
 	switch k % 8 {
-	case 5: // a private post, which comes to both inboxes
+	case 5: // a private post, sent to both inboxes
 		one.inboxes = append(one.inboxes, shared)
 		doc["type"], doc["object"] = "Create", c.note(a, name, u.ID)
 		one.event, one.effect, one.args = "create.received", `SELECT count(*) FROM feed WHERE activity_uri = $1`, []any{one.id}
@@ -218,12 +217,13 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 func (c *crash) note(a *peertest.Actor, name, to string) vocab.Doc {
 	padding := make([]byte, c.padding)
 	for n := range padding {
-		padding[n] = byte('a' + c.random.IntN(26)) // content that compresses would not fill the disk
+		padding[n] = byte('a' + c.random.IntN(26)) // the disk would not fill up with content that can be compressed
 	}
 	return vocab.Doc{"id": fmt.Sprint(a.ID, "/notes/", name), "type": "Note", "attributedTo": string(a.ID), "content": "number " + name + string(padding), "to": []any{to}}
 }
 
-// send posts an activity to its inboxes, each until it is accepted, as other servers do.
+// send posts an activity to its inboxes. It repeats each request until the activity is accepted,
+// as other servers do.
 func (c *crash) send(t *testing.T, s sending) {
 	var all sync.WaitGroup
 	for _, inbox := range s.inboxes {
@@ -255,8 +255,8 @@ func (c *crash) send(t *testing.T, s sending) {
 	all.Wait()
 }
 
-// crashClient keeps no connections, because the engine may be another process at the next
-// request.
+// crashClient keeps no connections, because the next request may go to another process of the
+// engine.
 var crashClient = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // post sends a signed request and returns the status, or 0 if there was no answer.
@@ -276,15 +276,15 @@ func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte)
 	if err != nil {
 		return 0
 	}
-	_ = resp.Body.Close() // only status and header matter here
+	_ = resp.Body.Close() // only the status and the header matter
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
 		t.Error("a 503 does not say when to come again")
 	}
 	return resp.StatusCode
 }
 
-// look checks that each reader has exactly the activities that were sent to it. It returns how
-// often each of their events and effects was found.
+// look checks that each reader has exactly the activities that were sent to the reader. It returns
+// how often it found each of their events and effects.
 func (c *crash) look(t *testing.T, round int, all []sending) *tally {
 	t.Helper()
 	enginetest.Eventually(t, "the journal is empty", func() bool {

@@ -19,7 +19,7 @@ var (
 	metricBy   = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
 )
 
-// shownMetrics returns the lines of a metrics page by the name of the metric.
+// shownMetrics returns the lines of a metrics page. The keys are the names of the metrics.
 func shownMetrics(page string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(page) {
@@ -30,11 +30,11 @@ func shownMetrics(page string) map[string]string {
 	return all
 }
 
-// Every metric that the dashboard and the alerts name is one that a server shows, with the labels
-// that they sum it by. docs/operations.md explains every metric that a server shows.
+// The dashboard and the alerts name only metrics that a server shows, and sum them only by labels
+// that these metrics have. docs/operations.md explains every metric that a server shows.
 func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
-	redistest.Program(t) // without a Redis program the cache has no metrics
+	redistest.Program(t) // if there is no Redis program, the cache has no metrics
 	a, b := enginetest.StartTwo(t)
 	reader, writer := b.CreateUser(t, "reader"), a.CreateUser(t, "writer")
 	befriend(t, reader, writer)
@@ -105,7 +105,8 @@ func checkDocumented(t *testing.T, shown map[string]string) {
 		explained[name] = true
 	}
 	for name := range shown {
-		for _, part := range []string{"_bucket", "_sum", "_count"} { // of a histogram
+		// the suffixes of a histogram's series
+		for _, part := range []string{"_bucket", "_sum", "_count"} {
 			if whole, is := strings.CutSuffix(name, part); is && shown[whole] != "" {
 				name = whole
 			}
@@ -116,7 +117,7 @@ func checkDocumented(t *testing.T, shown map[string]string) {
 	}
 }
 
-// askConversation lets the user make an encrypted conversation, and send a message to it.
+// askConversation lets the user make an encrypted conversation and send a message to it.
 func askConversation(t *testing.T, u *enginetest.User) {
 	t.Helper()
 	device := mlstest.NewDevice(u.ID, time.Now())

@@ -17,13 +17,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// The account of PostgreSQL passes through the data directory, and other accounts cannot list it.
-// A directory that exists already keeps its mode.
+// PostgreSQL's account can enter the data directory. Other accounts cannot list it. A directory
+// that exists already keeps its mode.
 func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		mode os.FileMode // of a folder that exists; 0: none exists
+		mode os.FileMode // the mode of the folder that exists; 0 if none exists
 		want os.FileMode
 	}{{"new", 0, 0o711}, {"there", 0o755, 0o755}} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 	}
 }
 
-// Only commands that make the instance make its keys. A folder in which commands have only read
-// can still be restored into.
+// Only commands that make the instance make its keys. After commands that only read, an instance
+// can still be restored into the folder.
 func TestKeysOfTheInstanceAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enginetest.Dir(t), "data")
@@ -96,8 +96,8 @@ func TestKeysOfTheInstanceAreMadeOnce(t *testing.T) {
 	}
 }
 
-// A command that makes the first user uses the keys of the instance that another command has made
-// meanwhile.
+// A command makes the first user. Meanwhile another command has made the keys of the instance. The
+// first command uses those keys.
 func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -107,7 +107,7 @@ func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // this ends the lock, too
+	defer func() { _ = tx.Rollback() }() // also releases the lock
 	if _, err := tx.ExecContext(t.Context(), `LOCK TABLE users IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
 	}
 }
 
-// The service has database.url and the commands do not. They fail instead of making an empty
-// instance beside the one that is served.
+// The service has the setting database.url, and the commands do not. The commands fail. They do
+// not make an empty instance beside the one that is served.
 func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enginetest.Dir(t), "data")
@@ -157,7 +157,7 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 			t.Errorf("%s was made: %v", path, err)
 		}
 	}
-	// Older versions made this folder, because the instance did not note where its databases
+	// Older versions made this folder, because an instance did not record where its databases
 	// are.
 	if err := os.Mkdir(filepath.Join(dir, "pg"), 0o700); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "pg")); err != nil {
 		t.Fatal(err)
 	}
-	// The documented way from a server back to a private cluster.
+	// This is the documented way from a PostgreSQL server back to a private cluster.
 	if back := bare.Run(t, "restore", file); back.Code != 0 {
 		t.Errorf("restore ended with %d: %s", back.Code, back.Stderr)
 	}
@@ -177,8 +177,8 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	}
 }
 
-// startServer starts a separate PostgreSQL server and returns its URL for database.url. The
-// server ends with the test.
+// startServer starts a separate PostgreSQL server that ends with the test. It returns the server's
+// URL for database.url.
 func startServer(t *testing.T) string {
 	t.Helper()
 	server, err := embedded.Open(t.Context(), embedded.Config{Dir: enginetest.Dir(t), Log: slog.New(slog.DiscardHandler)})

@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A deleted user is gone at once for every request. Then the servers that knew the user delete
-// it, and at last this server keeps the name only.
+// Every request at once treats a deleted user as gone. Then the servers that knew the user delete
+// the user. In the end this server keeps only the name.
 func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
 	della, doria, dino := a.CreateUser(t, "della"), a.CreateUser(t, "doria"), b.CreateUser(t, "dino")
 	befriend(t, dino, della)
@@ -66,7 +66,7 @@ func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// expectDeleted waits until only the name of a user is left.
+// expectDeleted waits until only the name of a user remains.
 func expectDeleted(t *testing.T, i *enginetest.Instance, u *enginetest.User) {
 	t.Helper()
 	enginetest.Eventually(t, u.Name+" is deleted", func() bool { return enginetest.Fetch(t, u.ID).Status == http.StatusGone })
@@ -91,8 +91,8 @@ func expectDeleted(t *testing.T, i *enginetest.Instance, u *enginetest.User) {
 	}
 }
 
-// A deletion is completed after its command or the engine was killed at a random moment, when the
-// command runs again.
+// A deletion's command or the engine is killed at a random moment. When the command runs again, it
+// completes the deletion.
 func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	const kills = 20
@@ -127,8 +127,8 @@ func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// cutRemoval kills the engine and makes the state of a removal of the user cut that was killed
-// halfway: the database is gone, and the row says that the removal has begun.
+// cutRemoval kills the engine. It makes the state in which a kill leaves a half-done removal of
+// the user cut: the database is gone, and the user's row says that the removal has begun.
 func cutRemoval(t *testing.T, i *enginetest.Instance) {
 	t.Helper()
 	i.Kill()
@@ -142,8 +142,8 @@ func cutRemoval(t *testing.T, i *enginetest.Instance) {
 	}
 }
 
-// The removal of a user is killed after its database is gone, so that other servers can no longer
-// be informed. The next start completes the removal.
+// The removal of a user is killed when the user's database is already gone, so other servers can
+// no longer be informed. The next start completes the removal.
 func TestARemovalThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -154,7 +154,7 @@ func TestARemovalThatIsKilledGoesOn(t *testing.T) {
 }
 
 // A user is deleted during a backup that has not reached the user yet. The backup holds the whole
-// user, and the deletion continues when the backup has ended.
+// user. When the backup has ended, the deletion continues.
 func TestADeletionDuringABackupWaitsForItsEnd(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -183,8 +183,8 @@ func TestADeletionDuringABackupWaitsForItsEnd(t *testing.T) {
 	}
 }
 
-// A backup is made after a removal was killed. It holds only the name of the user. The removal
-// continues where the backup is restored.
+// A backup is made after a removal was killed. The backup holds only the name of the user. When
+// the backup is restored, the removal continues.
 func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -207,7 +207,7 @@ func TestABackupHoldsAUserWhoIsBeingRemovedByNameOnly(t *testing.T) {
 	}
 }
 
-// Commands do not change a user who is being deleted, and refuse a deleted user.
+// Commands do not change a user who is being deleted. They refuse a deleted user.
 func TestCommandsRefuseDeletedUsers(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t, "EDITOR=true")

@@ -37,9 +37,9 @@ func newShaky(t *testing.T, address, actor string) (*shaky, *peertest.Actor) {
 	return p, who
 }
 
-// alice posts to two servers, one of which is down. The API and the commands show which server
-// has the post and why the other has not. That server gets the post when it is up again and the
-// operator runs deliver retry.
+// alice posts to two servers, one of which is down. The API and the commands show that one server
+// has the post and why the other does not. When the other server is up again, and the operator
+// runs deliver retry, it gets the post.
 func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)
@@ -234,7 +234,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	})
 }
 
-// A retry sends nothing to a paused host, and reports that its deliveries wait.
+// deliver retry sends nothing to a paused host. It reports that the host's deliveries wait.
 func TestARetryLeavesAPausedHostAlone(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)
@@ -266,7 +266,8 @@ func TestARetryLeavesAPausedHostAlone(t *testing.T) {
 	delivered(t, alice, post, false)
 }
 
-// An inbox that is gone is no failure: nothing is tried again there, and nothing is to be done.
+// An inbox that is gone is not a failure. deliver retry does not try it again, and does not ask
+// the operator to do anything.
 func TestARetryToAGoneInboxHasNotFailed(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)

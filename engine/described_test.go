@@ -19,8 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
-// Every operation of the client API is called with valid and with invalid requests. The helpers
-// of these tests compare every answer with the description of the API.
+// The test calls every operation of the client API with valid and with invalid requests. The
+// helpers of these tests compare every answer with the description of the API.
 func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "dora"), b.CreateUser(t, "dirk")
 	befriend(t, reader, author)
@@ -125,7 +125,7 @@ func askConversations(t *testing.T, u *enginetest.User, ask func(method, path st
 	ask(http.MethodGet, path+"/group-info", nil, http.StatusOK)
 	ask(http.MethodPut, path+"/read", map[string]any{"seq": 1}, http.StatusNoContent)
 	commit, next := group.Commit(device, mlstest.Change{})
-	ask(http.MethodPost, path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(device)}, http.StatusBadRequest) // without a key
+	ask(http.MethodPost, path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(device)}, http.StatusBadRequest) // without an idempotency key
 	ask(http.MethodPost, path+"/external-commit", map[string]any{}, http.StatusBadRequest)
 	ask(http.MethodPost, path+"/reset", map[string]any{}, http.StatusAccepted)
 	ask(http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": []any{}}, http.StatusCreated)

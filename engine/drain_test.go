@@ -13,10 +13,10 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// Two peers hold a delivery of each user when the engine is told to stop. One of them answers while
-// the engine drains, and its deliveries are not made again. The other one never answers: its
-// deliveries are cut when the drain time is over, nobody holds them, and they are made again at the
-// next start. There are more users than the dispatcher writes for at the same time.
+// Two peers hold a delivery of each user when the engine is told to stop. One peer answers while
+// the engine drains. Its deliveries are not sent again. The other peer never answers. When the
+// drain time is over, its deliveries are cut off, no worker holds them, and the next start sends
+// them again. There are more users than the dispatcher writes for at the same time.
 func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	t.Parallel()
 	const users = 20
@@ -38,7 +38,7 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 		enginetest.Eventually(t, "the engine drains", func() bool {
 			c, err := net.Dial("tcp", address)
 			if err == nil {
-				_ = c.Close() // it was made to see whether somebody listens
+				_ = c.Close() // the engine opened it only to see whether a server listens
 			}
 			return err != nil
 		})
@@ -68,7 +68,7 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	}
 }
 
-// reluctant is a peer that answers deliveries once open is closed.
+// reluctant is a peer that answers deliveries once the channel open is closed.
 type reluctant struct {
 	open  chan struct{}
 	taken atomic.Int32

@@ -17,15 +17,16 @@ import (
 	"unicode/utf8"
 )
 
-// These tests check plain English as far as a program can, in every Go file and page of the tree.
-// docs/glossary.md has the words.
+// These tests check the rules of plain English that a program can check, in every Go file and page
+// of the tree. docs/glossary.md lists the words.
 
 const (
-	proseColumns = 100 // the last column of a line of prose; a tab takes four
-	oneWordShare = 40  // percent of a package's functions that may have a name of one word
+	proseColumns = 100 // the last column of a line of prose; a tab counts as four
+	// the percentage of a package's functions that may have a name of one word
+	oneWordShare = 40
 )
 
-// bannedIdentifiers are exported names that may not occur, each with the word to use.
+// bannedIdentifiers holds exported names that may not occur, each with the word to use.
 var bannedIdentifiers = map[string]string{
 	"Chat":      "Conversation",
 	"Exception": "Fault",
@@ -42,7 +43,7 @@ var bannedIdentifiers = map[string]string{
 	"Util":      "the noun that it is about",
 }
 
-// offences are places that break a rule: by rule, then by package or page.
+// offences holds the places that break a rule, by rule and then by package or page.
 type offences map[string]map[string][]string
 
 func (o offences) add(rule, where, place string) {
@@ -109,8 +110,8 @@ var (
 	predicate   = regexp.MustCompile(`^([iI]s|[hH]as|[mM]ay|[cC]an)[A-Z]`)
 )
 
-// checkPage looks at the lines of prose, headings and cells of a page. Code is left out, and so are
-// the comments that mark generated parts. Cells may be of any width.
+// checkPage checks the lines of prose, headings and cells of a page. It skips code and the
+// comments that mark generated parts. Cells may have any width.
 func checkPage(found offences, path, text string) {
 	code := false
 	for n, line := range strings.Split(text, "\n") {
@@ -125,7 +126,7 @@ func checkPage(found offences, path, text string) {
 			found.add("lines of prose end before column 100", path, place)
 		}
 		if strings.HasPrefix(path, "docs/decisions/") && !strings.HasPrefix(line, "#") {
-			continue // the text of a record keeps the words of its day
+			continue // decision records keep the words of their time
 		}
 		cells := strings.Split(strings.TrimLeft(line, "| "), "| ")
 		if slices.ContainsFunc(cells, func(cell string) bool {
@@ -147,7 +148,7 @@ func isTooLong(line string) bool {
 	return strings.LastIndex(head, " ") > begin
 }
 
-// checkGoFile looks at the comments of a file and at the names that it declares.
+// checkGoFile checks the comments of a file and the names that it declares.
 func checkGoFile(t *testing.T, found offences, names map[string]*nameCount, path string, text []byte) {
 	t.Helper()
 	where, files := filepath.Dir(path), token.NewFileSet()
@@ -185,7 +186,8 @@ func checkGoFile(t *testing.T, found offences, names map[string]*nameCount, path
 	}
 }
 
-// saidBy returns the literal text of an error or a log line that n makes, or "".
+// saidBy returns the literal text of the error or log line that n makes. If n makes neither, it
+// returns "".
 func saidBy(n ast.Node) string {
 	call, _ := n.(*ast.CallExpr)
 	if call == nil {
@@ -202,15 +204,15 @@ func saidBy(n ast.Node) string {
 	return ""
 }
 
-// isProse reports whether a line is a comment of prose: not code in a comment, and not a
-// directive.
+// isProse reports whether a line is a comment of prose. Code in a comment and directives are not
+// prose.
 func isProse(line string) bool {
 	text, is := strings.CutPrefix(strings.TrimSpace(line), "// ")
 	return is && !strings.HasPrefix(text, " ") && !strings.HasPrefix(text, "\t")
 }
 
-// checkNames finds exported names that are banned, and predicates that do not return a bool or
-// that assign to their receiver.
+// checkNames finds exported names that are banned. It also finds predicates that do not return a
+// bool or that assign to their receiver.
 func checkNames(found offences, where, place string, d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -268,12 +270,12 @@ func assignsToReceiver(fn *ast.FuncDecl) bool {
 	return assigns
 }
 
-// nameCount counts the functions of a package, and those with a name of one word.
+// nameCount counts the functions of a package, and those of them with a name of one word.
 type nameCount struct{ all, oneWord int }
 
-// count counts fn. The name of an exported function or method is whole: its caller writes the noun
-// before it, as in signature.Verify and resolver.Resolve. Go itself names main and init. Every
-// other name of one word counts.
+// count counts fn. It does not count exported functions and methods as names of one word, because
+// their callers write the noun before the name, as in signature.Verify and resolver.Resolve. It
+// skips main and init, which Go names. It counts every other name of one word.
 func (n *nameCount) count(fn *ast.FuncDecl) {
 	name := fn.Name.Name
 	if name == "main" || name == "init" {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// otherSide are the codes that only other servers and operators see.
+// otherSide lists the codes that only other servers and operators see.
 var otherSide = []string{"unsigned", "not_ready", "plain_text", "bad_encoding", "too_long"}
 
 // Programs act on the error codes, so docs/api.md names each code that the client API answers

@@ -21,11 +21,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sights are the events that the consumer of one user received, without repeats.
+// sights holds the events that the consumer of one user received, without repeats.
 type sights struct {
 	mu      sync.Mutex
 	numbers []uint64
-	seen    map[string]bool // by the activity
+	seen    map[string]bool // whether an activity has an event
 }
 
 func (s *sights) handle(_ context.Context, e event.Event) error {
@@ -52,8 +52,8 @@ func (s *sights) missing(ids []string) (n int) {
 	return n
 }
 
-// While activities arrive, Redis is killed, emptied, paused and made to evict in turn, and the
-// engine is killed twice. In the end a consumer of the group llm has received every accepted
+// While activities arrive, Redis is killed, emptied, paused and made to evict keys in turn, and
+// the engine is killed twice. In the end a consumer of the group llm has received every accepted
 // activity, in the order of the event numbers. LIGHTWEB_CHAOS_ACTIVITIES sets the number of
 // activities (default 400).
 func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
@@ -101,15 +101,15 @@ func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
 	t.Logf("%d activities were accepted, %d requests made again", all, c.again.Load())
 }
 
-// sendUnderChaos sends activities in batches, from four authors at once, and disturbs Redis or
-// the engine during each batch. It returns the activities that each user was sent.
+// sendUnderChaos sends activities in batches, from four authors at once. It disturbs Redis or the
+// engine during each batch. It returns the activities that were sent to each user.
 func (c *crash) sendUnderChaos(t *testing.T, redis *redistest.Server, all int) (accepted [][]string) {
 	accepted = make([][]string, len(c.users))
 	batch := all / 20
 	for round := range 20 {
 		var sending sync.WaitGroup
 		for side := range crashAuthors {
-			var ids [][2]string // a user's number and an activity
+			var ids [][2]string // each pair is a user's number and an activity
 			for k := side; k < batch; k += crashAuthors {
 				user := k % len(c.users)
 				id := fmt.Sprintf("chaos-%d-%d", round, k)
@@ -118,7 +118,8 @@ func (c *crash) sendUnderChaos(t *testing.T, redis *redistest.Server, all int) (
 			}
 			sending.Go(func() {
 				for _, one := range ids {
-					user, _ := strconv.Atoi(one[0]) // written above
+					// the number was written above, so it is valid
+					user, _ := strconv.Atoi(one[0])
 					c.send(t, c.chaosNote(side, user, one[1]))
 				}
 			})
@@ -138,7 +139,7 @@ func (c *crash) chaosNote(author, user int, name string) sending {
 	return one
 }
 
-// disturb disturbs Redis, or in two of the rounds the engine.
+// disturb disturbs Redis. In two of the rounds it disturbs the engine.
 func (c *crash) disturb(t *testing.T, redis *redistest.Server, round int) {
 	switch {
 	case round == 7 || round == 14:
@@ -150,11 +151,11 @@ func (c *crash) disturb(t *testing.T, redis *redistest.Server, round int) {
 		redis.Do("FLUSHALL")
 	case round%4 == 2:
 		redis.Pause()
-		c.post(t, c.authors[0], c.users[0].ID+"/inbox", []byte(`{}`)) // takes a moment, and is refused
+		c.post(t, c.authors[0], c.users[0].ID+"/inbox", []byte(`{}`)) // the engine refuses the request; it only takes a moment
 		redis.Resume()
 	default:
 		redis.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-		redis.Do("CONFIG", "SET", "maxmemory", "1mb") // less than an empty Redis needs, so every key is evicted
+		redis.Do("CONFIG", "SET", "maxmemory", "1mb") // an empty Redis needs more, so Redis evicts every key
 		redis.Do("CONFIG", "SET", "maxmemory", "0")
 	}
 }

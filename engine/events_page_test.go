@@ -15,10 +15,10 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// codeBlock matches an example of a page and its language.
+// codeBlock matches an example on a page, with the example's language.
 var codeBlock = regexp.MustCompile("(?ms)^```(sh|ts)\n(.*?)^```")
 
-// applyRedisAccess gives programs of a user access to the user's streams, and returns the URL of
+// applyRedisAccess gives a user's programs access to the user's streams. It returns the URL of
 // Redis with that access.
 func applyRedisAccess(t *testing.T, a *enginetest.Instance, server *redistest.Server, user string) string {
 	t.Helper()
@@ -53,7 +53,7 @@ func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "example."+block[1])
 		if block[1] == "ts" {
-			file = filepath.Join(dir, "example.mts") // a module
+			file = filepath.Join(dir, "example.mts") // .mts makes it a module
 		}
 		if err := os.WriteFile(file, []byte(block[2]), 0o600); err != nil {
 			t.Fatal(err)
@@ -80,20 +80,20 @@ func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 	})
 }
 
-// begin runs an example until the test ends, and returns a function that returns its output so
-// far.
+// begin runs an example until the test ends. told() returns the output of the example so far.
 func begin(t *testing.T, dir string, env []string, program string, args ...string) (told func() string) {
 	t.Helper()
 	var out output
 	c := exec.Command(program, args...)
 	c.Dir, c.Env, c.Stdout, c.Stderr = dir, env, &out, &out
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it starts
+	// so that the kill below also ends its child processes
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // it may be over
-		_ = c.Wait()                                      // killed
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the process may have ended already
+		_ = c.Wait()                                      // the error says that the process was killed
 		if t.Failed() {
 			t.Logf("%s wrote:\n%s", args, out.String())
 		}

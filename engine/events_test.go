@@ -12,14 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// onStream reports whether a user's stream has an event of this kind about the activity.
+// onStream reports whether a user's stream has an event of the given kind about the activity.
 func onStream(server *redistest.Server, u *enginetest.User, kind, activity string) bool {
 	all := server.Do("XRANGE", u.Name+":events", "-", "+")
 	return strings.Contains(all, kind) && strings.Contains(all, activity)
 }
 
-// A post has an event on the streams of its author and of a follower. Without Redis the engine
-// continues to serve and emits the events later, even if it was killed in between.
+// A post causes an event on its author's stream and on a follower's stream. Without Redis the
+// engine continues to serve. It emits the events later, even if it was killed in between.
 func TestEventsReachTheStreams(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -53,10 +53,10 @@ func TestEventsReachTheStreams(t *testing.T) {
 	told(create)
 }
 
-// The private Redis is started with the engine and stopped after it.
+// The private Redis starts with the engine and stops after it.
 func TestThePrivateRedisEndsWithTheEngine(t *testing.T) {
 	t.Parallel()
-	redistest.Program(t) // skips the test where there is none
+	redistest.Program(t) // skips the test if there is no Redis program
 	a := enginetest.Start(t)
 	alice := a.CreateUser(t, "alice")
 	alice.Post(t, map[string]any{"content": "hello"})
@@ -81,7 +81,7 @@ func isRunning(i *enginetest.Instance, role string) bool {
 	return s.IsAlive()
 }
 
-// When the engine stops, a client receives all events from before, and then learns that the
+// When the engine stops, a client first receives all earlier events. Then it learns that the
 // engine stops.
 func TestSocketsAreClosedFirstWhenTheEngineStops(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestSocketsAreClosedFirstWhenTheEngineStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = stream.Body.Close() }() // it is over
+	defer func() { _ = stream.Body.Close() }() // the stream has ended
 	create, _ := alice.Post(t, map[string]any{"content": "the last"})
 	a.Stop(t)
 	if got := open.nextText(); !strings.Contains(got, create) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// Two people chat encrypted in the client of the demonstration. Each has browsers and a server of
+// Two people chat encrypted with the demonstration's client. Each has browsers and a server of
 // their own. With -update the test makes a picture of the client's page.
 func TestTwoPeopleChatEncryptedInTheExampleClient(t *testing.T) {
 	browser, devices := browsertest.Start(t), enginetest.StartDevices(t)
@@ -53,10 +53,10 @@ type chatStory struct {
 	devices    *enginetest.Devices
 	links      map[string]string
 	alice, bob tab
-	others     []tab // further windows
+	others     []tab // further windows of both people
 }
 
-// in makes t the test of all windows.
+// in uses t as the test of all windows.
 func (s *chatStory) in(t *testing.T) {
 	s.alice.t, s.bob.t = t, t
 	for i := range s.others {
@@ -64,7 +64,7 @@ func (s *chatStory) in(t *testing.T) {
 	}
 }
 
-// open adds a further window of a person who is signed in.
+// open adds another window of a person who is signed in.
 func (s *chatStory) open(page *browsertest.Page, of tab) tab {
 	of.page = page
 	of.await("the handle of who is signed in", `document.querySelector("#me").textContent === `+strconv.Quote(of.handle))
@@ -124,7 +124,7 @@ func (s *chatStory) hostileWords(t *testing.T) {
 	}
 }
 
-// hostileName lets the server answer with a name that looks like HTML. A real engine would turn
+// hostileName makes the server answer with a name that looks like HTML. A real engine would turn
 // such a name into text.
 func (s *chatStory) hostileName(t *testing.T) {
 	beside := s.open(s.alice.page.OpenBeside(t, s.links["alice"]), s.alice)
@@ -140,8 +140,8 @@ func (s *chatStory) hostileName(t *testing.T) {
 	beside.await("the name as text", `document.querySelector("#members").textContent.includes("<img src=x") && !document.querySelector("#members img") && !window.taken`)
 }
 
-// pagesAreLoadedAgain closes bob's page while three messages come. The page then reads them from
-// the log.
+// pagesAreLoadedAgain closes bob's page while three messages arrive. When the page is loaded
+// again, it reads them from the log.
 func (s *chatStory) pagesAreLoadedAgain(*testing.T) {
 	var chat string
 	s.bob.page.Run(s.bob.t, "location.href", &chat)
@@ -158,7 +158,7 @@ func (s *chatStory) pagesAreLoadedAgain(*testing.T) {
 	s.alice.awaitSaid("I am back.")
 }
 
-// loseAnswer loses the answer to the next request whose path ends with end.
+// loseAnswer drops the answer to the next request whose path ends with the parameter end.
 func (c tab) loseAnswer(end string) {
 	c.t.Helper()
 	c.page.Run(c.t, `{
@@ -172,8 +172,8 @@ func (c tab) loseAnswer(end string) {
 	}`, nil)
 }
 
-// answerIsLost loses the answer to a message. The client sends the message again, and it is shown
-// once.
+// answerIsLost drops the answer to a message. The client sends the message again, and the page
+// shows it once.
 func (s *chatStory) answerIsLost(*testing.T) {
 	s.alice.loseAnswer("/messages")
 	s.alice.sayInChat("Sent twice.")
@@ -185,7 +185,7 @@ func (s *chatStory) answerIsLost(*testing.T) {
 	}
 }
 
-// twoTabs lets two tabs of one user, which share a device, send messages at once.
+// Two tabs of one user share a device. twoTabs lets both send messages at once.
 func (s *chatStory) twoTabs(t *testing.T) {
 	beside := s.others[0]
 	var texts []string
@@ -204,8 +204,8 @@ func (s *chatStory) twoTabs(t *testing.T) {
 	}
 }
 
-// bothAddBrowsers lets both people add a browser in the same epoch. One commit is refused and
-// made again.
+// bothAddBrowsers lets both people add a browser in the same epoch. The engine refuses one commit,
+// and the client makes it again.
 func (s *chatStory) bothAddBrowsers(t *testing.T) {
 	alice, bob := s.open(s.browser.Open(t, s.links["alice"]), s.alice), s.open(s.browser.Open(t, s.links["bob"]), s.bob)
 	for _, c := range []tab{alice, bob} {
@@ -245,7 +245,7 @@ func (s *chatStory) bothAddBrowsers(t *testing.T) {
 	alice.await("nothing from before it was let in", `!document.querySelector("#list").innerText.includes("evening")`)
 }
 
-// anotherProgram adds a device that runs another program, which sends unusual messages.
+// anotherProgram adds a device that runs another program. The program sends unusual messages.
 func (s *chatStory) anotherProgram(t *testing.T) {
 	seat := takeSeat(t, s.devices, s.bob.user(), "program")
 	seat.publish(t)
@@ -262,17 +262,16 @@ func (s *chatStory) anotherProgram(t *testing.T) {
 	s.alice.await("it to be bob's, by the key", findPost("The end.")+`.querySelector(".name").textContent === `+strconv.Quote(s.bob.handle))
 	s.alice.await("no element of it", `!document.querySelector("#list b, #list script") && !window.taken`)
 	s.bob.sayInChat("Read by a program.")
-	for _, c := range []tab{s.alice, s.others[2]} { // bob's other browser must read it before bob is removed
+	for _, c := range []tab{s.alice, s.others[2]} { // bob's other browser must read the message before bob is removed
 		c.awaitSaid("Read by a program.")
 	}
-	seat.catchUp(t, began+6) // its own five, and this
+	seat.catchUp(t, began+6) // the program's own five messages, and bob's
 	if heard := strings.Join(seat.heard, "\n"); !strings.Contains(heard, `"content":"Read by a program."`) {
 		t.Errorf("the program has heard %s", heard)
 	}
 }
 
-// packagesRunLow claims key packages of bob until few are left. Then bob's browser publishes
-// more.
+// packagesRunLow claims key packages of bob until few remain. Then bob's browser publishes more.
 func (s *chatStory) packagesRunLow(t *testing.T) {
 	bob := s.bob.user()
 	for range 5 {
@@ -288,7 +287,8 @@ func (s *chatStory) packagesRunLow(t *testing.T) {
 }
 
 func (s *chatStory) memberIsRemoved(t *testing.T) {
-	s.alice.loseAnswer("/commits") // it is taken nevertheless
+	// the engine accepts the commit, although its answer is lost
+	s.alice.loseAnswer("/commits")
 	s.alice.page.Click(t, `#members [aria-label="Remove `+s.bob.handle+`"]`)
 	for _, c := range []tab{s.bob, s.others[2]} {
 		c.await("that the user is out", `document.querySelector("#lock").textContent.includes("not a member") && document.querySelector("#writer").hidden`)
@@ -310,7 +310,7 @@ func (s *chatStory) memberIsRemoved(t *testing.T) {
 	}
 }
 
-// user returns the person of a window as a user with the token of the window's session.
+// user returns the person of a window as a user. The user's token is that of the window's session.
 func (c tab) user() *enginetest.User {
 	c.t.Helper()
 	u := &enginetest.User{Home: &enginetest.Instance{}}
@@ -322,7 +322,7 @@ func (c tab) user() *enginetest.User {
 	return u
 }
 
-// devices returns the ids of the devices that have key packages of the user.
+// devices returns the ids of the user's devices that have published key packages.
 func (c tab) devices() []string {
 	c.t.Helper()
 	var all struct{ Items []struct{ DeviceID string } }
@@ -357,7 +357,7 @@ func (c tab) sayInChat(text string) {
 	c.page.Press(c.t, "Enter")
 }
 
-// addInChat adds those devices of a person that are not in the chat yet.
+// addInChat adds the devices of a person that are not yet in the chat.
 func (c tab) addInChat(whose tab) {
 	c.t.Helper()
 	c.page.Run(c.t, `document.querySelector("#chat details").open = true`, nil)

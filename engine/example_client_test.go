@@ -12,9 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// Two people use the client of the demonstration, each in a browser. Each sees the actions of the
-// other without reloading the page. With -update the test makes the pictures of the client's
-// page.
+// Two people use the demonstration's client, each in a browser. Each sees the actions of the other
+// without reloading the page. With -update the test makes the pictures of the client's page.
 func TestTwoPeopleUseTheExampleClient(t *testing.T) {
 	browser := browsertest.Start(t)
 	links := clientLinks(t)
@@ -35,7 +34,7 @@ func TestTwoPeopleUseTheExampleClient(t *testing.T) {
 	}
 }
 
-// noClientBesideServe checks that serve without --demo does not serve the example client.
+// noClientBesideServe checks that serve does not serve the example client without --demo.
 func noClientBesideServe(t *testing.T, i *enginetest.Instance) {
 	for _, path := range []string{"/client/", "/client/client.js"} {
 		if got := enginetest.Fetch(t, i.URL+path); got.Status != http.StatusNotFound {
@@ -44,7 +43,7 @@ func noClientBesideServe(t *testing.T, i *enginetest.Instance) {
 	}
 }
 
-// clientLinks starts the demonstration with further arguments, and returns the address of the
+// clientLinks starts the demonstration with further arguments. It returns the address of the
 // client for each person.
 func clientLinks(t *testing.T, args ...string) map[string]string {
 	t.Helper()
@@ -60,7 +59,7 @@ func clientLinks(t *testing.T, args ...string) map[string]string {
 	return links
 }
 
-// tab is the client of one person.
+// tab is the browser window in which one person uses the client.
 type tab struct {
 	t      *testing.T
 	page   *browsertest.Page
@@ -90,7 +89,7 @@ func (c tab) in(t *testing.T) tab { c.t = t; return c }
 
 func (c tab) await(event, script string) { c.t.Helper(); c.page.Await(c.t, event, script) }
 
-// findPost returns a script that finds the item of the list with a text.
+// findPost returns a script that finds the item of the list that contains a text.
 func findPost(text string) string {
 	return `[...document.querySelectorAll("#list > li")].find((li) => li.innerText.includes(` + strconv.Quote(text) + `))`
 }
@@ -116,7 +115,7 @@ func (c tab) goTo(view string) {
 	c.await("the view "+view, `document.querySelector("nav a[aria-current]")?.hash === "#/`+view+`"`)
 }
 
-// writeTo writes to one person with the form for new posts.
+// writeTo writes a message to one person with the form for new posts.
 func (c tab) writeTo(handle, text string) {
 	c.t.Helper()
 	c.goTo("main")
@@ -190,7 +189,7 @@ func refusedInClient(alice tab) {
 	alice.page.Run(alice.t, `{ const s = document.querySelector("#composer select"); s.value = "public"; s.dispatchEvent(new Event("change")); s.form.reset() }`, nil)
 }
 
-// lackTSMLS checks the text of the page when it is served without ts-mls.
+// lackTSMLS checks that the page says so when it is served without ts-mls.
 func lackTSMLS(alice tab) {
 	alice.goTo("chats")
 	alice.await("a sentence about ts-mls", `document.querySelector("#lack:not([hidden])")?.innerText.includes("--ts-mls") && document.querySelector("#beginner").hidden`)

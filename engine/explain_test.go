@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sig explain says why a request is refused. The log says the same under the request id that the
-// peer got.
+// sig explain says why a request is refused. The log says the same, under the request id that the
+// peer received.
 func sigExplain(t *testing.T, i *enginetest.Instance) {
 	bob := peertest.New(t, "127.0.0.1").Actor("/bob")
 	body := []byte(`{"id":"` + string(bob.ID) + `/likes/1","type":"Like","actor":"` + string(bob.ID) + `","object":"` + i.URL + `/users/alice/objects/1"}`)
@@ -64,8 +64,8 @@ func sigExplain(t *testing.T, i *enginetest.Instance) {
 		}
 	}
 
-	// An activity that another actor forwards is accepted with a proof, or if its own actor's
-	// server shows it.
+	// The engine accepts an activity that another actor forwards if the activity has a proof,
+	// or if the server of its own actor shows it.
 	them := peertest.New(t, "127.0.0.1")
 	carol := them.Actor("/carol")
 	passed := func(name, id string, prover *peertest.Actor) string {

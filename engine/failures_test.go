@@ -56,8 +56,8 @@ func strangersPrivatePostWaits(t *testing.T, a, b *enginetest.Instance) {
 	})
 }
 
-// A receiver that does not answer costs one attempt. The deliveries that a killed sender had
-// claimed are sent after its next start.
+// A recipient's server does not answer, which costs one attempt. The sender is killed while it
+// holds deliveries. It sends them after its next start.
 func receiverThatIsAway(t *testing.T, a, b *enginetest.Instance) {
 	reader, writer := b.CreateUser(t, "ivan"), a.CreateUser(t, "judy")
 	befriend(t, reader, writer)
@@ -85,7 +85,7 @@ func receiverThatIsAway(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// A migration that failed halfway in one user's database makes only that user unavailable.
+// A migration fails halfway in one user's database. Only that user becomes unavailable.
 func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 	ill, well, friend := a.CreateUser(t, "kate"), a.CreateUser(t, "liam"), b.CreateUser(t, "mona")
 	befriend(t, ill, friend)
@@ -110,7 +110,7 @@ func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 		t.Errorf("the user's actor was answered %d, want 200: it needs no database", got.Status)
 	}
 	id, _ := friend.Post(t, map[string]any{"content": "get well"})
-	delivered(t, friend, id, false) // it waits in the journal
+	delivered(t, friend, id, false) // the activity waits in the journal
 
 	ill.Column(t, `UPDATE schema_migrations SET dirty = false`)
 	enginetest.Eventually(t, "after the repair the feed is served", func() bool {
@@ -119,8 +119,8 @@ func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 	ill.Await(t, "main", "what came meanwhile", func(i enginetest.Item) bool { return i.ActivityURI == id })
 }
 
-// PostgreSQL is killed under a serving engine, which starts it again. Every activity that was
-// accepted before or meanwhile, from a local user or from the other engine, is there afterwards.
+// PostgreSQL is killed under a serving engine. The engine starts it again. Every activity that was
+// accepted before or meanwhile exists afterwards, from local users and from the other engine.
 func databaseServerThatDies(t *testing.T, a, b *enginetest.Instance) {
 	here, there := a.CreateUser(t, "nina"), b.CreateUser(t, "oscar")
 	befriend(t, here, there)

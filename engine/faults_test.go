@@ -23,9 +23,10 @@ func (c *crash) stop(t *testing.T, pid int, signals ...syscall.Signal) {
 	}
 }
 
-// The disk of PostgreSQL becomes full under load, and has space again later. Every activity that
-// was accepted before, meanwhile or afterwards is stored once, and the log says what to do. First
-// tables cannot grow. Then PostgreSQL ends, because it has no space for the write-ahead log.
+// PostgreSQL's disk becomes full under load, and has space again later. Every activity that was
+// accepted before, meanwhile or afterwards is stored once. The log says what to do. In the first
+// round tables cannot grow. In the second PostgreSQL ends, because it has no space for the
+// write-ahead log.
 func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	disk := enginetest.NewDisk(t, 256)
@@ -33,7 +34,8 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	home.Start(t)
 	c := newCrash(t, rand.New(rand.NewPCG(1, 0)), home)
 	c.within, c.padding = crashActivities/4, 8<<10
-	c.pauses = true // otherwise everything is accepted before the disk is full
+	// without pauses the engine could accept all activities before the disk is full
+	c.pauses = true
 	full := func(meanwhile func()) func(func()) {
 		return func(goOn func()) {
 			before := c.again.Load()
@@ -44,7 +46,7 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 		}
 	}
 	c.round(t, 0, full(func() {}))
-	c.round(t, 1, full(func() { _, _ = home.SQL(t, "lightweb").ExecContext(t.Context(), `SELECT pg_switch_wal()`) })) // it fails, in the end
+	c.round(t, 1, full(func() { _, _ = home.SQL(t, "lightweb").ExecContext(t.Context(), `SELECT pg_switch_wal()`) })) // fails when the disk is full
 	if !home.Running() {
 		t.Error("the engine ended when its disk was full")
 	}
@@ -54,8 +56,8 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	t.Logf("%d activities accepted, %d requests refused or unanswered and made again", c.accepted.Load(), c.again.Load())
 }
 
-// An engine that is started on a full disk says how much space it needs. It starts when there is
-// space.
+// An engine that starts on a full disk says how much space it needs. Once there is space, it
+// starts.
 func TestServeOnAFullDiskSaysToMakeRoom(t *testing.T) {
 	t.Parallel()
 	disk := enginetest.NewDisk(t, 256)
@@ -68,7 +70,7 @@ func TestServeOnAFullDiskSaysToMakeRoom(t *testing.T) {
 	i.Start(t)
 }
 
-// PostgreSQL is stopped under load in each of its ways, and the engine starts it again.
+// PostgreSQL is stopped under load in each of its ways. The engine starts it again.
 func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, rand.New(rand.NewPCG(2, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
@@ -89,8 +91,8 @@ func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	}
 }
 
-// hang stops every process of the instance's PostgreSQL until resume. Connections stay open, and
-// nothing answers.
+// hang stops every process of the instance's PostgreSQL until resume() is called. Connections stay
+// open, but nothing answers.
 func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	t.Helper()
 	pids := []int{home.Postmaster()}
@@ -121,7 +123,8 @@ func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	return func() { signal(syscall.SIGCONT) }
 }
 
-// While PostgreSQL hangs, the engine answers that it is not ready. Afterwards it is ready again.
+// While PostgreSQL hangs, the engine answers that it is not ready. Afterwards it answers that it
+// is ready.
 func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)
@@ -133,8 +136,8 @@ func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
 	enginetest.Eventually(t, "the engine is ready again", func() bool { return home.Ready(t) == http.StatusOK })
 }
 
-// While PostgreSQL hangs, the gauges that are read from it are absent. Afterwards they are shown
-// again.
+// While PostgreSQL hangs, the metrics page leaves out the gauges that are read from PostgreSQL.
+// Afterwards it shows them again.
 func TestGaugesThatCannotBeReadAreAbsent(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// Two engines send each other every kind of activity. The test checks the effects from outside:
-// the answers of the API, the databases of both sides, and the events.
+// Two engines send each other every kind of activity. The test checks the effects from outside: in
+// the answers of the API, in the databases of both sides, and in the events.
 func TestFederation(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -74,9 +74,9 @@ const (
 	author
 )
 
-// step is one action and everything that it must cause. In params and queries {follower} and
-// {author} stand for their ids, {author.handle} for a handle, {NAME} for the activity of the step
-// that makes NAME, and {NAME.object} for the object of that activity.
+// step is one action and everything that it must cause. In params and queries, {follower} and
+// {author} stand for their ids and {author.handle} for a handle. {NAME} stands for the activity of
+// the step that makes NAME, and {NAME.object} for the object of that activity.
 type step struct {
 	name   string
 	by     who
@@ -84,11 +84,11 @@ type step struct {
 	params map[string]any
 	makes  string
 
-	sent     []string // events of the acting person, in any order; with those that the other's answer causes
-	received []string // events of the other person
+	sent     []string // the acting person's events, in any order, with those that the other person's answer causes
+	received []string // the other person's events
 	shows    string   // the feed in which the other person finds the activity
 	holds    []holds
-	gone     string // the object that is a Tombstone now
+	gone     string // the object that is a Tombstone after the step
 }
 
 // holds is a query in one person's database, with its expected results joined by commas.
@@ -106,7 +106,7 @@ const (
 	boosts      = `SELECT type FROM reactions WHERE kind = 'announce' AND object_uri = '{post.object}' AND actor_uri = '{follower}'`
 )
 
-// story has a step for each handler. Each step is checked at the sender and at the recipient.
+// story has a step for each handler. The test checks each step at the sender and at the recipient.
 var story = []step{
 	{name: "Follow is accepted at once", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author.handle}"}, makes: "follow",
 		sent: []string{"follow.sent", "relationship.changed", "accept.received", "relationship.changed"}, received: []string{"follow.received", "relationship.changed", "accept.sent"},
@@ -151,7 +151,7 @@ var story = []step{
 		holds: []holds{{follower, following, ""}, {author, followed, ""}}},
 }
 
-// approval is a story of follows whose author approves followers by hand.
+// approval is a story of follows. The author approves followers by hand.
 var approval = []step{
 	{name: "Follow waits", by: follower, action: "Follow", params: map[string]any{"actorUri": "{author.handle}"}, makes: "follow",
 		sent: []string{"follow.sent", "relationship.changed"}, received: []string{"follow.received", "relationship.changed"}, shows: "notifications",
@@ -170,11 +170,11 @@ var approval = []step{
 		holds: []holds{{follower, following, "rejected"}, {author, followed, ""}}},
 }
 
-// scene is two people, with the events and ids of the steps so far.
+// scene holds two people, with the events and ids of the steps so far.
 type scene struct {
 	people [2]*enginetest.User
-	seen   [2]int64          // the last event that was expected
-	names  map[string]string // the values of {…}
+	seen   [2]int64          // the last event that the test has expected
+	names  map[string]string // the values of {NAME} and the other names in braces
 }
 
 func newScene(f, a *enginetest.User) *scene {
@@ -206,7 +206,7 @@ func (s *scene) fillAll(params map[string]any) map[string]any {
 	return filled
 }
 
-// play plays the steps in order. A step builds on the state that the steps before it left.
+// play plays the steps in order. Each step builds on the state that the earlier steps left.
 func (s *scene) play(t *testing.T, steps []step) {
 	t.Helper()
 	for _, st := range steps {
@@ -246,7 +246,7 @@ func (s *scene) perform(t *testing.T, st step) {
 	}
 }
 
-// expect waits for these events, in any order, after those that were expected before. It fails
+// expect waits for the given events, in any order, after those that were expected before. It fails
 // the test if there are other events, too.
 func (s *scene) expect(t *testing.T, whose who, want []string) {
 	t.Helper()
@@ -268,7 +268,7 @@ func (s *scene) expect(t *testing.T, whose who, want []string) {
 }
 
 // delivered waits until all deliveries of an activity are done. It checks that there was at least
-// one: local if here is true, otherwise by HTTP.
+// one delivery. The deliveries must be local if here is true, and by HTTP otherwise.
 func delivered(t *testing.T, u *enginetest.User, activity string, here bool) {
 	t.Helper()
 	var got string

@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An engine and a Fedify server share no code and understand each other in both directions. Both
-// try the same dialect of signatures first, each dialect in turn.
+// An engine and a Fedify server share no code. They understand each other in both directions. The
+// test runs for each dialect of signatures that the two sides try first.
 func TestFedify(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ours, theirs string }{
@@ -53,18 +53,20 @@ func TestFedify(t *testing.T) {
 	}
 }
 
-// meeting is alice, a user of the engine, and bob, an actor of the Fedify server.
+// meeting is a scene with two people: alice, a user of the engine, and bob, an actor of the Fedify
+// server.
 type meeting struct {
 	i, far  *enginetest.Instance // alice's engine, and another engine
 	alice   *enginetest.User
 	peer    *enginetest.Fedify
 	dialect string   // the dialect in which both sign
 	posts   []string // public notes of alice's, the oldest first
-	creates []string // their activities
+	creates []string // the ids of their Creates
 }
 
-// hears checks that the peer next receives an activity of alice's with a valid proof, in a
-// request that is signed in the dialect. Fedify checks the proof before the signature.
+// hears checks the next activity that the peer receives. It must be alice's, have a valid proof,
+// and come in a request that is signed in the dialect. Fedify checks the proof before the
+// signature.
 func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	t.Helper()
 	h := m.peer.Expect(t, kind)
@@ -74,7 +76,7 @@ func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	return h.Activity
 }
 
-// acts makes bob act, and checks that alice's inbox accepts the first request. It returns the ids
+// acts makes bob act. It checks that alice's inbox accepts the first request, and returns the ids
 // of the activity and its object.
 func (m *meeting) acts(t *testing.T, call string, args map[string]any) (id, object string) {
 	t.Helper()
@@ -94,7 +96,7 @@ func (m *meeting) finds(t *testing.T, want, query string, args ...any) {
 	}
 }
 
-// proves checks that an activity of bob's came with a valid proof.
+// proves checks that an activity of bob's arrived with a valid proof.
 func (m *meeting) proves(t *testing.T, activity string) {
 	t.Helper()
 	raw := m.alice.Column(t, `SELECT raw FROM activities WHERE uri = $1`, activity)
@@ -245,8 +247,8 @@ func (m *meeting) theyRead(t *testing.T) {
 	}
 }
 
-// theyReadWhatClientsWrite lets alice write posts with links, mentions, hashtags and the like,
-// and checks that Fedify reads them.
+// theyReadWhatClientsWrite lets alice write posts with links, mentions, hashtags and the like. It
+// checks that Fedify reads them.
 func (m *meeting) theyReadWhatClientsWrite(t *testing.T) {
 	bob := "@bob@" + strings.TrimPrefix(m.peer.Origin, "http://")
 	create, note := m.alice.Post(t, map[string]any{"content": "see https://example.org/a?b=c with " + bob + " #Bees", "visibility": "public"})
@@ -292,8 +294,8 @@ func (m *meeting) theyReadWhatClientsWrite(t *testing.T) {
 	m.theyReadAStamp(t, note)
 }
 
-// theyReadAStamp lets carol quote alice's note, and checks that Fedify reads the stamp of
-// approval.
+// theyReadAStamp lets carol quote alice's note. It checks that Fedify reads the quote
+// authorization.
 func (m *meeting) theyReadAStamp(t *testing.T, note string) {
 	carol := m.i.CreateUser(t, "carol")
 	carol.Post(t, map[string]any{"content": "look", "visibility": "public", "quote": note})
@@ -320,7 +322,7 @@ func (m *meeting) bothPart(t *testing.T) {
 	m.finds(t, "", `SELECT status FROM relationships`)
 }
 
-// weChangeKeys lets alice sign with new keys, which the peer has not seen.
+// weChangeKeys lets alice sign with new keys that the peer has not seen.
 func (m *meeting) weChangeKeys(t *testing.T) {
 	if got := m.i.Run(t, "user", "rotate-keys", "alice", "--yes"); got.Code != 0 {
 		t.Fatalf("user rotate-keys ended with %d: %s", got.Code, got.Stderr)
@@ -332,7 +334,7 @@ func (m *meeting) weChangeKeys(t *testing.T) {
 	m.hears(t, "Create", create, note)
 }
 
-// weMove moves a user that bob follows to another instance. bob becomes a follower of the new
+// A user that bob follows moves to another instance by weMove. bob becomes a follower of the new
 // account and receives its posts.
 func (m *meeting) weMove(t *testing.T) {
 	was, is := m.i.CreateUser(t, "wanda"), m.far.CreateUser(t, "wanja")
@@ -352,9 +354,9 @@ func (m *meeting) weMove(t *testing.T) {
 	})
 	want := map[string]string{"Accept": is.ID}
 	if len(was.Column(t, `SELECT d.inbox FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE j.type = 'Update'`)) > 0 {
-		want["Update"] = was.ID // bob had not yet left the old account
+		want["Update"] = was.ID // bob still followed the old account
 	}
-	heard := map[string]string{} // two servers send to bob, in any order
+	heard := map[string]string{} // two servers send to bob, so the order is open
 	for range want {
 		h := m.peer.Expect(t, "")
 		heard[h.Activity.Text("type")] = h.Actor

@@ -19,7 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// amount returns the number in an environment variable, or ordinary if there is none.
+// amount returns the number in an environment variable. If the variable is not set, it returns the
+// number in the parameter ordinary.
 func amount(t *testing.T, variable, ordinary string) int {
 	t.Helper()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), ordinary))
@@ -30,32 +31,32 @@ func amount(t *testing.T, variable, ordinary string) int {
 }
 
 // While the database of one user is away, the activities for that user wait in the journal,
-// outside of memory. When it is back, each arrives once and in order. LIGHTWEB_FLOOD sets the
-// number of activities (default 2,000).
+// outside of memory. When the database is back, each activity arrives once and in order.
+// LIGHTWEB_FLOOD sets the number of activities (default 2,000).
 func TestAFloodForOneUserWhoseDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, amount(t, "LIGHTWEB_FLOOD", "2000"))
 	f.play(t, f.users[0].ID+"/inbox")
 }
 
-// The same for many users at once, and each user gets all activities. LIGHTWEB_FLOOD_USERS sets
-// the number of users (default 10), and LIGHTWEB_FLOOD_EACH the number of activities for each
-// user (default 200).
+// The databases of many users are away at once. When they are back, each user gets all activities,
+// once and in order. LIGHTWEB_FLOOD_USERS sets the number of users (default 10), and
+// LIGHTWEB_FLOOD_EACH the number of activities for each user (default 200).
 func TestAFloodForManyUsersWhoseDatabasesAreAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, amount(t, "LIGHTWEB_FLOOD_USERS", "10"), amount(t, "LIGHTWEB_FLOOD_EACH", "200"))
 	f.play(t, f.home.URL+"/inbox")
 }
 
-// flood is an engine that receives more than it can store in its users' databases at the moment.
+// flood is an engine that receives activities while the databases of its users are away.
 type flood struct {
 	home    *enginetest.Instance
 	authors []*peertest.Actor
 	users   []*enginetest.User
-	each    int // activities for each user
+	each    int // the number of activities for each user
 }
 
-// floodSenders is how many senders there are at once. Each sends for one author, whose activities
+// floodSenders is how many senders run at once. Each sends the activities of one author, which
 // must stay in order.
 const floodSenders = 8
 
@@ -103,7 +104,8 @@ func (f *flood) play(t *testing.T, inbox string) {
 	}
 }
 
-// away closes the databases of all users to connections, or opens them again.
+// away closes the databases of all users to connections if the last argument is true, and opens
+// them again if it is false.
 func (f *flood) away(t *testing.T, is bool) {
 	t.Helper()
 	for _, u := range f.users {
@@ -115,7 +117,7 @@ func (f *flood) memory(t *testing.T) int64 {
 	return int64(f.home.Metric(t, "process_resident_memory_bytes"))
 }
 
-// send posts all activities. It sends a refused one again.
+// send posts all activities. It sends an activity again if the engine refused it.
 func (f *flood) send(t *testing.T, inbox string) {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: floodSenders}}
 	defer client.CloseIdleConnections()
@@ -154,15 +156,15 @@ func floodPost(t *testing.T, client *http.Client, a *peertest.Actor, inbox strin
 		t.Error(err)
 		return 0
 	}
-	_ = resp.Body.Close() // only status and header matter here
+	_ = resp.Body.Close() // only the status and the header matter
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
 		t.Error("a 503 does not say when to come again")
 	}
 	return resp.StatusCode
 }
 
-// drained waits until the journal is empty. It fails the test when the journal has not shrunk for
-// two minutes; the engine tries a user again at least every minute.
+// drained waits until the journal is empty. It fails the test if the journal does not shrink for
+// two minutes. The engine tries a user again at least every minute.
 func (f *flood) drained(t *testing.T) {
 	t.Helper()
 	const patience = 2 * time.Minute
@@ -186,7 +188,7 @@ func (f *flood) drained(t *testing.T) {
 	}
 }
 
-// look checks that a user has every activity once, and those of each author in order.
+// look checks that a user has every activity once, and that those of each author are in order.
 func (f *flood) look(t *testing.T, u *enginetest.User) {
 	t.Helper()
 	for _, a := range f.authors {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// These tests give the checks of floors and doors small trees with one thing wrong, because a
+// These tests run the checks of floors and doors on small trees with one mistake each, because a
 // check that cannot fail is worth nothing.
 
 func TestBreaches(t *testing.T) {
@@ -15,7 +15,7 @@ func TestBreaches(t *testing.T) {
 	tests := []struct {
 		name string
 		pkg  goPackage
-		want string // "" when the package is in order
+		want string // "" if the package breaks no rule
 	}{
 		{"a lower floor is imported", goPackage{ImportPath: in("engine/inbox"), Imports: []string{in("engine/handler"), "context"}}, ""},
 		{"main imports cmd", goPackage{ImportPath: module, Imports: []string{in("cmd")}}, ""},

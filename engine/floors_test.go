@@ -22,10 +22,9 @@ import (
 
 const module = "github.com/lightweb/lightweb"
 
-// floors is the order of the packages: a package imports only from lower floors, and never from
-// its own. It is policy, kept by docs/decisions/0002-floors-and-doors.md and shown in
-// docs/architecture.md. A package may be in this table before it exists, and every package must
-// be in it.
+// floors gives the order of the packages. A package may import only packages on lower floors.
+// docs/decisions/0002-floors-and-doors.md decides the order, and docs/architecture.md shows it.
+// Every package must be in this table. A package may be in it before it exists.
 var floors = map[string]int{
 	".":   14,
 	"cmd": 13,
@@ -103,21 +102,22 @@ var floors = map[string]int{
 	"migrations":           0,
 }
 
-// testOnly are the packages that serve tests. They have no floor and may import any package. Only
-// test files and packages of testOnly import them.
+// testOnly lists the packages that serve tests. They have no floor and may import any package.
+// Only test files and packages of testOnly may import them.
 var testOnly = map[string]bool{"db/dbtest": true, "engine/enginetest": true, "engine/enginetest/peertest": true,
 	"engine/enginetest/dnstest": true, "engine/enginetest/browsertest": true, "engine/enginetest/keytest": true, "engine/oidc/oidctest": true, "engine/keyspace/redistest": true, "engine/audience/audiencetest": true, "engine/server/apitest": true, "cmd/mutate": true}
 
-// Two doors are not packages: anywhere admits every package, inTests only test files and the
-// packages of testOnly.
+// Two doors are not packages. The door anywhere admits every package. The door inTests admits only
+// test files and the packages of testOnly.
 const (
 	anywhere = "anywhere"
 	inTests  = "tests"
 )
 
-// doors has for each dependency the one package that may import it, or with "/..." the one tree.
-// So a dependency can be replaced or mistrusted in one place. A dependency that is missing here
-// may not be imported: adding one is a decision record.
+// doors names, for each dependency, the one package that may import it. A name that ends with
+// "/..." stands for a tree of packages. So a dependency can be replaced or distrusted in one
+// place. A dependency that is not in this table may not be imported: adding one needs a decision
+// record.
 var doors = map[string]string{
 	"github.com/jackc/pgx":                "db/...",
 	"github.com/golang-migrate/migrate":   "db/...",
@@ -133,13 +133,14 @@ var doors = map[string]string{
 	"code.dny.dev/ssrf":                   "engine/transport",
 	"github.com/coreos/go-oidc":           "engine/oidc",
 	"golang.org/x/oauth2":                 "engine/oidc",
-	"github.com/spf13":                    "cmd", // cobra and its pflag
+	"github.com/spf13":                    "cmd", // cobra and pflag, which it needs
 	"github.com/charmbracelet/lipgloss":   "cmd",
-	"github.com/muesli/termenv":           "cmd",          // the colour profiles of lipgloss
-	"github.com/charmbracelet/x/ansi":     "engine/bench", // folds the page of benchmarks
-	"github.com/schollz/progressbar":      "cmd",
-	"github.com/BurntSushi/toml":          "cmd",
-	"golang.org/x/term":                   "cmd",
+	"github.com/muesli/termenv":           "cmd", // the colour profiles of lipgloss
+	// wraps the lines of the benchmarks page
+	"github.com/charmbracelet/x/ansi": "engine/bench",
+	"github.com/schollz/progressbar":  "cmd",
+	"github.com/BurntSushi/toml":      "cmd",
+	"golang.org/x/term":               "cmd",
 
 	"github.com/prometheus":           anywhere,
 	"github.com/google/uuid":          anywhere,
@@ -157,9 +158,9 @@ var doors = map[string]string{
 	"pgregory.net/rapid":              inTests,
 }
 
-// mayHoldClient are the packages with production code that may use net/http's client. transport
-// is the door to other servers, oidc gives transport's own client to its library, and cmd asks
-// this engine about its health.
+// mayHoldClient lists the packages whose production code may use net/http's client. transport is
+// the door to other servers, oidc gives transport's client to its library, and cmd asks this
+// engine about its health.
 var mayHoldClient = map[string]bool{"engine/transport": true, "engine/oidc": true, "cmd": true}
 
 // goPackage has the fields of `go list -json` that this test reads.
@@ -234,8 +235,8 @@ func listPackages(t *testing.T) []goPackage {
 			t.Fatal(err)
 		}
 		packages = append(packages, p)
-		// The test cache does not know the files that the go command reads. Reading them
-		// here makes a cached result stale when one changes.
+		// The test cache does not know the files that the go command reads. This test
+		// reads them, so that a change makes a cached result stale.
 		if _, err := os.ReadDir(p.Dir); err != nil {
 			t.Fatal(err)
 		}
@@ -266,8 +267,8 @@ func breaches(packages []goPackage) []string {
 	return slices.Compact(found)
 }
 
-// breach says why from, a package of this module, may not import the path to, or returns "". Test
-// files keep to the floors of their package, but may use the packages of testOnly.
+// breach says why a package of this module may not import another path. If it may, breach returns
+// "". Test files obey the floors of their package, but may also import the packages of testOnly.
 func breach(from, to string, inTestFile bool) string {
 	if to != module && !strings.HasPrefix(to, module+"/") {
 		return doorBreach(from, to, inTestFile || testOnly[from])
@@ -285,7 +286,7 @@ func breach(from, to string, inTestFile bool) string {
 	upper, ok := floors[from]
 	lower, known := floors[name]
 	switch {
-	case name == from || !ok || !known: // its own external tests, or a package without a floor, which is reported already
+	case name == from || !ok || !known: // the package's own external tests, or a package without a floor, which another check reports
 		return ""
 	case lower >= upper:
 		return fmt.Sprintf("%s (floor %d) imports %s (floor %d)", from, upper, name, lower)
@@ -296,7 +297,7 @@ func breach(from, to string, inTestFile bool) string {
 func doorBreach(from, to string, testing bool) string {
 	first, _, _ := strings.Cut(to, "/")
 	if !strings.Contains(first, ".") {
-		return "" // the standard library
+		return "" // a package of the standard library
 	}
 	for dependency, door := range doors {
 		if to != dependency && !strings.HasPrefix(to, dependency+"/") {
@@ -311,7 +312,7 @@ func doorBreach(from, to string, testing bool) string {
 	return fmt.Sprintf("%s imports %s, which has no door", from, to)
 }
 
-// isBehind reports whether a package is the one behind a door, or part of the tree behind it.
+// isBehind reports whether a door names the package or a tree that contains it.
 func isBehind(door, name string) bool {
 	tree, isTree := strings.CutSuffix(door, "/...")
 	return name == tree || isTree && strings.HasPrefix(name, tree+"/")

@@ -17,9 +17,9 @@ import (
 )
 
 // carol's reply to a post addresses alice's followers. carol's server does not know them, so
-// alice's server forwards the reply (ActivityPub §7.1.2): once, in the same bytes (IN-06), under
-// alice's signature, and with carol's proof. Another engine accepts that proof and fetches no
-// more than carol's actor.
+// alice's server forwards the reply (ActivityPub §7.1.2). It forwards the reply once, in the same
+// bytes (IN-06), under alice's signature, and with carol's proof. Another engine accepts that
+// proof. It fetches only carol's actor.
 func TestForwarding(t *testing.T) {
 	t.Parallel()
 	i, j := enginetest.StartTwo(t)
@@ -35,7 +35,7 @@ func TestForwarding(t *testing.T) {
 
 	reply := proven(t, carol, `{"id":"`+string(carol.ID)+`/create","type":"Create","actor":"`+string(carol.ID)+`","to":"as:Public","cc":["`+alice.ID+`","`+alice.ID+`/followers"],
 		"object":{"id":"`+string(carol.ID)+`/notes/1","type":"Note","content":"I doubt it","inReplyTo":"`+note+`"}}`)
-	reply = strings.NewReplacer(`"type":"Create"`, `"type" :  "Create"`, "doubt", `\u0064oubt`).Replace(reply) // in a spelling that no server here uses
+	reply = strings.NewReplacer(`"type":"Create"`, `"type" :  "Create"`, "doubt", `\u0064oubt`).Replace(reply) // gives the JSON a spelling that no server here uses
 	for range 2 {
 		post(t, carol, alice.ID+"/inbox", reply)
 		post(t, carol, i.URL+"/inbox", reply)
@@ -87,7 +87,8 @@ func post(t *testing.T, from *peertest.Actor, inbox, body string) {
 	}
 }
 
-// arrives waits until a peer has received a body that is accepts, and returns the request.
+// arrives waits until a peer has received a body for which is() returns true. It returns the
+// request.
 func arrives(t *testing.T, at *peertest.Peer, what string, is func([]byte) bool) (found peertest.Posted) {
 	t.Helper()
 	enginetest.Eventually(t, what+" arrives", func() bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// standing returns the state of the two kinds of friendship between a user and an actor, as the
-// API shows it.
+// standing returns the states of friendOf and closeFriendOf between a user and an actor, as the
+// API shows them.
 func standing(t *testing.T, u *enginetest.User, actor string) [2]string {
 	t.Helper()
 	var found struct {
@@ -20,7 +20,7 @@ func standing(t *testing.T, u *enginetest.User, actor string) [2]string {
 	return [2]string{found.Relationship.FriendOf, found.Relationship.CloseFriendOf}
 }
 
-// waiting returns the ids of the Offers that wait for a user, by type.
+// waiting returns the ids of the Offers that wait for a user. The keys are their types.
 func waiting(t *testing.T, u *enginetest.User) map[string]string {
 	t.Helper()
 	var page struct {
@@ -34,7 +34,8 @@ func waiting(t *testing.T, u *enginetest.User) map[string]string {
 	return offers
 }
 
-// awaitIn waits until an activity is in a user's feeds, and returns the feeds that have it.
+// awaitIn waits until an activity is in a user's feeds. It returns the feeds that have the
+// activity.
 func awaitIn(t *testing.T, u *enginetest.User, activity string) (feeds []string) {
 	t.Helper()
 	enginetest.Eventually(t, "the letter came", func() bool {
@@ -48,8 +49,8 @@ func awaitIn(t *testing.T, u *enginetest.User, activity string) (feeds []string)
 	return feeds
 }
 
-// Two users of two servers become friends and end it: one asks and the other accepts or refuses,
-// both ask at once, and either of them ends it.
+// Two users of two servers become friends and end the friendship. One asks and the other accepts
+// or refuses. Both ask at once. Either of them ends it.
 func friendsAreMadeAndLost(t *testing.T, a, b *enginetest.Instance) {
 	fay, finn := a.CreateUser(t, "fay"), b.CreateUser(t, "finn")
 	between := func(what string, fays, finns [2]string) {
@@ -82,7 +83,7 @@ func friendsAreMadeAndLost(t *testing.T, a, b *enginetest.Instance) {
 	between("each ends what the other had asked for", [2]string{"none", "none"}, [2]string{"none", "none"})
 
 	fay.Do(t, "SendFriendRequest", map[string]any{"actorUri": finn.ID, "relationshipType": "friendOf"})
-	finn.Try(t, "SendFriendRequest", map[string]any{"actorUri": fay.ID, "relationshipType": "friendOf"}) // refused if fay's request has arrived already
+	finn.Try(t, "SendFriendRequest", map[string]any{"actorUri": fay.ID, "relationshipType": "friendOf"}) // the engine refuses it if fay's request has arrived already
 	enginetest.Eventually(t, "whoever of them is asked answers", func() bool {
 		if offer := waiting(t, finn)["friendOf"]; offer != "" {
 			finn.Do(t, "AcceptFriendRequest", map[string]any{"offerId": offer})

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A user's database is dropped. Only that user is unavailable, activities for the user wait, and
+// A user's database is dropped. Only that user is unavailable. Activities for the user wait, and
 // an administrator can drop them.
 func TestADatabaseThatIsGoneConcernsItsUserOnly(t *testing.T) {
 	t.Parallel()
@@ -67,8 +67,8 @@ func TestADatabaseThatIsGoneConcernsItsUserOnly(t *testing.T) {
 	})
 }
 
-// PostgreSQL is restarted with fewer connections than the engine may use, and refuses more. Every
-// accepted activity is kept.
+// PostgreSQL restarts with fewer connections than the engine may use, and refuses further
+// connections. Every accepted activity is kept.
 func TestNothingAcceptedIsLostWhenPostgreSQLTakesNoMoreConnections(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, rand.New(rand.NewPCG(4, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
@@ -82,8 +82,8 @@ func TestNothingAcceptedIsLostWhenPostgreSQLTakesNoMoreConnections(t *testing.T)
 	c.round(t, 0, func(func()) {
 		c.stop(t, pid, syscall.SIGINT)
 		enginetest.Eventually(t, "the server is full", func() bool { return strings.Contains(c.home.Log(), "server took no more connections") })
-		// The checks need connections, too, so the setting is removed in the file and not
-		// by a connection.
+		// The checks need connections, too. So the test removes the setting in the file
+		// and not by a connection.
 		if err := os.WriteFile(filepath.Join(c.home.DataDir, "pg", "postgresql.auto.conf"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

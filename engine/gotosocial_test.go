@@ -13,9 +13,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// goToSocial returns a server with the habits of GoToSocial. Its instance actor has the name of
-// the host, the id of its key is a path that shows a stub to everybody, and only signed requests
-// get the whole actor.
+// goToSocial returns a server with the habits of GoToSocial. The name of its instance actor is the
+// name of the host. The id of the actor's key is a path that shows everybody a stub. Only signed
+// requests get the whole actor.
 func goToSocial(t *testing.T, address string) (*peertest.Peer, *peertest.Actor) {
 	t.Helper()
 	p := picky{Peer: peertest.New(t, address), only: signature.Cavage}
@@ -77,7 +77,7 @@ func TestAReportByGoToSocialReachesTheOperator(t *testing.T) {
 	}
 }
 
-// report is an item of `lightweb report list`.
+// report is an item of the output of `lightweb report list`.
 type report struct {
 	Activity, Actor, Content string
 	Users, Objects           []string

@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// beekeeping is a community of Lemmy with members on another server, and two users here.
+// beekeeping is a community of Lemmy. It has members on another server, and two users of this
+// engine.
 type beekeeping struct {
 	home          *enginetest.Instance
 	alice, bob    *enginetest.User
@@ -41,8 +42,8 @@ func (s *beekeeping) bothFollow(t *testing.T) {
 	}
 }
 
-// FE-21: two users follow a community of Lemmy with members on another server. The members'
-// posts, edits, likes and deletions reach both users in the community's Announces.
+// FE-21: two users follow a community of Lemmy with members on another server. The community's
+// Announces bring the members' posts, edits, likes and deletions to both users.
 func TestACommunityOfLemmy(t *testing.T) {
 	t.Parallel()
 	s := newBeekeeping(t)
@@ -106,8 +107,8 @@ func TestACommunityOfLemmy(t *testing.T) {
 	both("has a Tombstone", rows(`SELECT raw ->> 'type' FROM objects WHERE uri = '`+edited+`'`, "Tombstone"))
 }
 
-// Eve, on a server of her own, comments in a community of Lemmy. Alice's answer and Like go to the
-// community, which announces the answer, and so bob reads it.
+// eve, on a server of her own, comments in a community of Lemmy. alice's answer and Like go to the
+// community. The community announces the answer, so bob reads it.
 func TestAnAnswerReachesTheCommunity(t *testing.T) {
 	t.Parallel()
 	s := newBeekeeping(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A post to a group reaches its members on both engines, and no other follower of its author. No
-// document that arrives names the group or its members.
+// A post to a group reaches the group's members on both engines, and no other follower of its
+// author. No document that arrives names the group or its members.
 func postToAGroup(t *testing.T, a, b *enginetest.Instance) {
 	author, neighbour := a.CreateUser(t, "greta"), a.CreateUser(t, "gustav")
 	member, other := b.CreateUser(t, "gina"), b.CreateUser(t, "gerd")

@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// A backup takes one snapshot per user. A post reaches alice after her snapshot, and bob before
-// his; its author zoe has the last snapshot. After the restore both readers have the post exactly
-// once.
+// A backup takes one snapshot per user, in the order of names. A post reaches alice after her
+// snapshot, and bob before his. The snapshot of zoe, the post's author, is the last. After the
+// restore both readers have the post exactly once.
 func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -59,7 +59,7 @@ func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 	}
 }
 
-// backUp backs up an instance that serves. It calls meanwhile after the snapshot of each user.
+// backUp backs up an instance that serves. It calls meanwhile() after the snapshot of each user.
 func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string) {
 	t.Helper()
 	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
@@ -72,7 +72,7 @@ func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string
 	return file
 }
 
-// besideEngine opens an instance beside its engine, as commands do, and calls work.
+// besideEngine opens an instance beside its engine, as commands do, and calls work().
 func besideEngine(t *testing.T, i *enginetest.Instance, work func(*admin.Tasks)) {
 	t.Helper()
 	c := instance.DefaultConfig(i.DataDir)

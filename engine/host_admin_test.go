@@ -8,9 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// After five failures a dead host gets no more deliveries. When the operator probes it, one
+// After five failures a dead host gets no more deliveries. When the operator probes the host, one
 // delivery finds out whether it is back. Deliveries to a paused host continue when the operator
-// resumes it.
+// resumes the host.
 func TestTheOperatorSeesAndSteersHosts(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -50,7 +50,7 @@ func TestTheOperatorSeesAndSteersHosts(t *testing.T) {
 	late, _ := writer.Post(t, map[string]any{"content": "still away?"})
 	b.Start(t)
 	steer("probe", 0)
-	for _, id := range append(ids[5:], late) { // those that were never tried; the others wait for their next attempt
+	for _, id := range append(ids[5:], late) { // those that were never tried; the other deliveries wait for their next attempt
 		if slices.Equal(writer.Column(t, untried+` AND job_id = (SELECT id FROM delivery_jobs WHERE activity_uri = $1)`, id), []string{"1"}) {
 			delivered(t, writer, id, false)
 		}

@@ -23,8 +23,8 @@ func inboxList(t *testing.T, i *enginetest.Instance, who string) (l inboxDoc) {
 }
 
 // Beside a serving engine, commands list, retry and drop the activities that users have not
-// received. A user whose database cannot be used gets the rest later, even if the engine was
-// killed meanwhile.
+// received. A user whose database cannot be used gets the remaining activities later, even if the
+// engine was killed meanwhile.
 func TestWhatUsersDoNotHave(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -77,7 +77,8 @@ func TestWhatUsersDoNotHave(t *testing.T) {
 		t.Errorf("in the end inbox list wrote %+v, want nothing", l)
 	}
 
-	// The engine seems to have failed on this activity. After a retry it takes effect.
+	// This makes the state in which a failure of the engine leaves an activity. After a retry
+	// the activity takes effect.
 	ill.Column(t, `INSERT INTO poison (uri, raw, reason) SELECT uri, convert_to(raw::text, 'UTF8'), 'a bug' FROM activities WHERE uri = $1`, posts[4])
 	for _, q := range []string{`DELETE FROM feed WHERE activity_uri = $1`, `DELETE FROM activities WHERE uri = $1`} {
 		ill.Column(t, q, posts[4])

@@ -24,10 +24,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fullMessage is the size of an MLS message whose body in base64 has 15 MiB.
+// fullMessage is the size of an MLS message whose body has 15 MiB in base64.
 const fullMessage = 11 << 20
 
-// group is an MLS group without a host. dave, on another server, made it and added alice's
+// group is an MLS group without a host. dave, on another server, made the group and added alice's
 // device.
 type group struct {
 	*siege
@@ -72,8 +72,8 @@ func (g *group) object(o vocab.Doc) vocab.Doc {
 	return vocab.Doc{"@context": vocab.MessageActivityContext(), "type": "Create", "id": g.id(g.dave, name), "actor": string(g.dave.ID), "to": o["to"], "object": o}
 }
 
-// The largest MLS message allowed reaches the devices of a user in a conversation with its
-// sender, by either inbox.
+// The largest allowed MLS message reaches the devices of a user in a conversation with the
+// message's sender, by either inbox.
 func TestALargeMessageGoesFromTheWireToTheDevices(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost()
@@ -82,7 +82,7 @@ func TestALargeMessageGoesFromTheWireToTheDevices(t *testing.T) {
 	g.joined()
 	sent := g.message("PrivateMessage", first)
 	g.accepted(g.post(g.dave, g.alice.ID+"/inbox", sent))
-	g.accepted(g.post(g.dave, g.alice.ID+"/inbox", sent)) // again
+	g.accepted(g.post(g.dave, g.alice.ID+"/inbox", sent)) // the same message arrives again
 	second := g.mls.LongMessage(fullMessage)
 	g.accepted(g.post(g.dave, g.home.URL+"/inbox", g.message("mls:PrivateMessage", second)))
 
@@ -110,7 +110,7 @@ func TestALargeMessageGoesFromTheWireToTheDevices(t *testing.T) {
 	}
 }
 
-// collection returns the items of alice's collection of messages, the newest first.
+// collection returns the items of alice's collection of messages, newest first.
 func (g *group) collection() (all [][]byte) {
 	g.Helper()
 	path := strings.TrimPrefix(g.alice.ID, g.home.URL) + "/messages"
@@ -128,8 +128,9 @@ func (g *group) collection() (all [][]byte) {
 	return all
 }
 
-// A message that is larger than the limit of bodies goes from one server to another by the shared
-// inbox, because the member's server knows the host from the conversation.
+// A message is larger than the limit of bodies. It goes from the host's server to the shared inbox
+// of a member's server. The member's server accepts it because it knows the host from the
+// conversation.
 func TestALargeMessageOfAHostReachesAMemberElsewhere(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t, "LIGHTWEB_LIMITS_BODY=64KiB")
@@ -147,7 +148,8 @@ func TestALargeMessageOfAHostReachesAMemberElsewhere(t *testing.T) {
 	})
 }
 
-// A sender who may not send a large body is refused before the body is read, for any reason.
+// The engine refuses a sender that may not send a large body before it reads the body, whatever
+// the reason.
 func TestALargeBodyOfAStrangerIsNotRead(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
@@ -171,7 +173,7 @@ func TestALargeBodyOfAStrangerIsNotRead(t *testing.T) {
 	g.answered(a, http.StatusRequestEntityTooLarge)
 }
 
-// head returns a request without its body, with a Content-Length of length.
+// head returns the head of a request, with length as its Content-Length.
 func (g *group) head(by *peertest.Actor, inbox string, body []byte, length int) string {
 	g.Helper()
 	r := peertest.Forgery{URL: inbox, Body: string(body), Key: by.Keys.RSA, Dialect: signature.RFC9421}.Request(g)
@@ -183,8 +185,8 @@ func (g *group) head(by *peertest.Actor, inbox string, body []byte, length int) 
 	return head.String() + "\r\n"
 }
 
-// Only MLS messages may be large. A known sender has the usual limit for all others, and a larger
-// body leaves no trace.
+// Only MLS messages may be large. All other bodies of a known sender have the usual limit. A
+// larger body leaves no trace.
 func TestOnlyMessagesOfMLSMayBeLarge(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
@@ -240,15 +242,15 @@ func TestALargeBodyIsTheOneThatWasSignedFor(t *testing.T) {
 	g.accepted(g.send(forge(peertest.Forgery{})))
 }
 
-// Many large messages at once use the memory of a few, and other senders are served. A peer that
-// is told to come again receives that answer, even if it reads none before it has sent
-// everything.
+// Many large messages at once use the memory of a few, and other senders are served. The engine
+// tells a peer to come again. The peer receives that answer even if it reads no answer before it
+// has sent everything.
 func TestManyLargeMessagesTakeTheMemoryOfAFew(t *testing.T) {
 	t.Parallel()
 	g := newSiege(t).groupWithoutAHost().joined()
 	bodies := make([][]byte, 20)
 	for n := range bodies {
-		bodies[n] = g.message("PrivateMessage", g.mls.LongMessage(8<<20)).JSON() // together as much as a domain may have stored in a day
+		bodies[n] = g.message("PrivateMessage", g.mls.LongMessage(8<<20)).JSON() // all bodies together are as large as a domain may have stored in a day
 	}
 	send := func(body []byte) enginetest.Answer {
 		conn := g.dial()
@@ -284,7 +286,7 @@ func TestManyLargeMessagesTakeTheMemoryOfAFew(t *testing.T) {
 	if taken == 0 {
 		t.Error("none was taken")
 	}
-	for _, b := range bodies[:3] { // the peer's server sends them again
+	for _, b := range bodies[:3] { // the peer's server sends the refused messages again
 		g.accepted(send(b))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A local post reaches a follower on the same server, and other users there may read it.
-// Followers on other servers receive neither the post nor its edit nor its answers. For them and
-// for visitors the post does not exist.
+// A local post reaches a follower on the same server, and other users there may read it. Followers
+// on other servers do not receive the post, its edit or its answers. For them and for visitors the
+// post does not exist.
 func localPostStaysHere(t *testing.T, a, b *enginetest.Instance) {
 	author, near, neighbour, far := a.CreateUser(t, "lola"), a.CreateUser(t, "lars"), a.CreateUser(t, "lena"), b.CreateUser(t, "luis")
 	befriend(t, near, author)

@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Beside a serving engine, commands migrate and repair databases. Their users are served at once.
+// Beside a serving engine, commands migrate and repair databases. The engine serves the users of
+// these databases at once.
 func TestMigratingByTheCommandLine(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Devices of one user hold a conversation through the engine. Their clients share no code with
-// the engine (conversations.md 3.e, row 29).
+// Row 29 of docs/conversations.md, Cases and their tests. Devices of one user hold a conversation
+// through the engine. Their clients share no code with the engine.
 func TestRow29DevicesMadeWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
@@ -22,7 +22,7 @@ func TestRow29DevicesMadeWithTSMLS(t *testing.T) {
 	r.play(t)
 }
 
-// room is a conversation. Its first seat is the host, and its last seat is removed in the end.
+// room is a conversation. Its first seat is the host. The tests remove its last seat at the end.
 type room struct{ seats []*seat }
 
 func (r *room) host() *seat     { return r.seats[0] }
@@ -64,7 +64,8 @@ func (r *room) allAreAdded(t *testing.T) {
 	for _, s := range r.others() {
 		s.publish(t)
 	}
-	packages := map[string][]string{} // of each user, in the order of the user's collection
+	// the packages of each user, in the order of the user's collection
+	packages := map[string][]string{}
 	for _, s := range r.others() {
 		if _, known := packages[s.user.ID]; !known {
 			packages[s.user.ID] = publicPackages(t, s.user)
@@ -105,8 +106,8 @@ func (r *room) allTalk(t *testing.T) {
 	}
 }
 
-// allCommitAtOnce lets all seats commit in the same epoch. One commit is accepted, and the others
-// get the log entries that they need to commit again.
+// allCommitAtOnce lets all seats commit in the same epoch. The host accepts one commit. The other
+// seats get the log entries that they need to commit again.
 func (r *room) allCommitAtOnce(t *testing.T) {
 	before := r.host().state(t).Epoch
 	for pending := slices.Clone(r.seats); len(pending) > 0; {
@@ -154,8 +155,8 @@ func (r *room) anotherOrder(t *testing.T) {
 	}
 }
 
-// messagesComeAgain sends a message twice, a commit under another key, and a message to a device
-// that has it already.
+// messagesComeAgain sends a message twice. It sends a commit under another key, and a message to a
+// device that already has it.
 func (r *room) messagesComeAgain(t *testing.T) {
 	message := r.last().encrypt(t, "once")
 	first := r.last().send(t, message)

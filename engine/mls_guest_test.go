@@ -15,15 +15,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// guest is a member that knows only the SWICG draft, as Emissary does. It receives and sends a
-// Create by inboxes and knows no GroupInfo. It shows a bare key package in a public collection,
-// and merges its own commit before it sends it.
+// guest is a member that knows only the SWICG draft, as Emissary does. It receives and sends
+// messages as Creates by inboxes, and knows no GroupInfo. It shows a bare key package in a public
+// collection. It merges its own commit before it sends the commit.
 type guest struct {
 	*seat
 	peer  *peertest.Peer
 	actor *peertest.Actor
-	to    []*seat // the members that it sends to
-	seen  int     // how many requests to sam have been read
+	to    []*seat // the members that receive its messages
+	seen  int     // how many requests to sam's inbox have been read
 }
 
 func newGuest(t *testing.T, devices *enginetest.Devices, address string, to ...*seat) *guest {
@@ -47,7 +47,7 @@ func (g *guest) showPackage(t *testing.T) {
 	g.peer.Serve("/users/sam/keyPackages/1", vocab.Doc{"id": id, "type": "KeyPackage", "attributedTo": string(g.actor.ID), "mediaType": "message/mls", "encoding": "base64", "content": made.Content}.JSON())
 }
 
-// send sends a message to all inboxes in a Create with an id of its own.
+// send sends a message to all inboxes. The message's Create has an id of its own.
 func (g *guest) send(t *testing.T, message string) {
 	t.Helper()
 	g.sendAs(t, message, vocab.Doc{"type": "PrivateMessage", "id": string(g.actor.ID) + "/objects/" + uuid.NewString(), "context": g.group})
@@ -95,7 +95,8 @@ func (g *guest) say(t *testing.T, text string) {
 	g.send(t, g.encrypt(t, text))
 }
 
-// commit makes a commit, merges it, and returns its message, which the test sends later.
+// commit makes a commit and merges it. It returns the commit's message, which the test sends
+// later.
 func (g *guest) commit(t *testing.T) (message string) {
 	t.Helper()
 	m := g.makeCommit(t, map[string]any{"isPrivate": true})
@@ -103,7 +104,7 @@ func (g *guest) commit(t *testing.T) (message string) {
 	return m.Commit
 }
 
-// hears reads incoming messages until holds returns true.
+// hears reads incoming messages until holds() returns true.
 func (g *guest) hears(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	enginetest.Eventually(t, "sam hears "+what, func() bool {
@@ -115,7 +116,7 @@ func (g *guest) hears(t *testing.T, what string, holds func() bool) {
 	})
 }
 
-// take processes a Create from a member, which comes from the member's own server.
+// take processes a Create that a member's own server sent.
 func (g *guest) take(t *testing.T, body []byte) {
 	t.Helper()
 	d, err := vocab.ParseDoc(body)

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 )
 
-// Three members on two servers and a fourth, who knows only the SWICG draft, hold a conversation.
-// Their clients share no code with the engine.
+// Three members on two servers hold a conversation with a fourth member, who knows only the SWICG
+// draft. Their clients share no code with the engine.
 func TestRow26AMixedConversationWithTSMLS(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
@@ -45,13 +45,13 @@ func TestRow26AMixedConversationWithTSMLS(t *testing.T) {
 	}
 }
 
-// mixedRoom is a room with sam, who knows only the SWICG draft.
+// mixedRoom is a room that also has sam, who knows only the SWICG draft.
 type mixedRoom struct {
 	room
 	sam *guest
 }
 
-// allCatchUp waits until the host's log has a number, and lets all seats read up to it.
+// allCatchUp waits until the host's log has the given number, and lets all seats read up to it.
 func (r *mixedRoom) allCatchUp(t *testing.T, seq int64) {
 	t.Helper()
 	enginetest.Eventually(t, "the host's log grows", func() bool { return r.host().conversation(t).LastSeq >= seq })
@@ -251,8 +251,8 @@ func (r *mixedRoom) messageComesEarly(t *testing.T) {
 	}
 }
 
-// commitLoses lets sam commit in an epoch that alice ends. The others continue, and alice's
-// events report that sam has forked.
+// commitLoses lets sam commit in an epoch that alice has ended. The other members continue.
+// alice's events report that sam has forked.
 func (r *mixedRoom) commitLoses(t *testing.T) {
 	late := r.sam.commit(t)
 	a := r.host().commitSealed(t, nil, nil, nil)
@@ -333,7 +333,7 @@ func (r *mixedRoom) othersGoOn(t *testing.T) {
 	}
 }
 
-// conversationIsReset begins the next group on alice's device, which adds all other devices
+// conversationIsReset begins the next group on alice's device. The device adds all other devices
 // again.
 func (r *mixedRoom) conversationIsReset(t *testing.T) {
 	host := r.host()
@@ -361,7 +361,7 @@ func (r *mixedRoom) conversationIsReset(t *testing.T) {
 	r.expectAll(t)
 }
 
-// samIsRemoved lets alice remove sam, who cannot read later messages.
+// samIsRemoved lets alice remove sam. sam cannot read later messages.
 func (r *mixedRoom) samIsRemoved(t *testing.T) {
 	id := string(r.sam.actor.ID)
 	a := r.host().commitSealed(t, map[string]any{"remove": []int{r.sam.state(t).Leaf}}, nil, []string{id})
@@ -376,7 +376,8 @@ func (r *mixedRoom) samIsRemoved(t *testing.T) {
 	if c := r.host().conversation(t); slices.ContainsFunc(c.Members, func(m struct{ Actor, Role string }) bool { return m.Actor == id }) {
 		t.Errorf("sam is a member of %+v", c)
 	}
-	b, _ := r.host().commit(t, nil) // in plain text, because all members use Lightweb
+	// an unencrypted commit, because now all members use Lightweb
+	b, _ := r.host().commit(t, nil)
 	r.allHear(t, b.Seq)
 	expectAgreement(t, r.seats...)
 	if n := len(r.sam.peer.Posted()); n != r.sam.seen {

@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Fixtures F10 and F11 are plaintexts of messages (conversations.md 4.2): a Note without a
-// Create, with an mls: id, and an attachment packed with gzip. A member elsewhere reads them byte
-// for byte. The servers treat them as any other message and store nothing else of them.
+// Fixtures F10 and F11 are plaintexts of messages: a Note without a Create, with an mls: id, and
+// an attachment packed with gzip. A member elsewhere reads them byte for byte. The servers treat
+// their ciphertext as any other message. They store nothing else of them.
 func TestF10F11WhatIsInAMessageIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	devices := enginetest.StartDevices(t)
@@ -76,8 +76,8 @@ func packedText(t *testing.T, text string) []byte {
 	return packed.Bytes()
 }
 
-// holders returns the tables of a user's database that contain a text, as text, in JSON, as bytes
-// or in base64.
+// holders returns the tables of a user's database that contain a text: plain, in JSON, as bytes or
+// in base64.
 func holders(t *testing.T, u *enginetest.User, text string) (tables []string) {
 	t.Helper()
 	quoted, err := json.Marshal(text)

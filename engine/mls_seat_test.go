@@ -13,16 +13,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// seat is a device in a conversation, with the user whose server it uses.
+// seat is a device in a conversation, with the device's user.
 type seat struct {
 	user   *enginetest.User
 	device *enginetest.Device
-	name   string // of the device
+	name   string // the name of the device
 	group  string
 	path   string          // the address of the conversation on the user's server
-	read   int64           // the number up to which it has read the log
-	known  map[string]bool // messages that it has sent or applied
-	heard  []string        // the plaintexts of others since the last expectHeard
+	read   int64           // the device has read the log up to this number
+	known  map[string]bool // messages that the device has sent or applied
+	heard  []string        // plaintexts of other devices since the last expectHeard
 }
 
 func takeSeat(t *testing.T, devices *enginetest.Devices, u *enginetest.User, name string) *seat {
@@ -45,7 +45,7 @@ func (s *seat) state(t *testing.T) (g groupState) {
 	return g
 }
 
-// publish publishes two key packages, one for a single claim and one of last resort.
+// publish publishes two key packages: one for a single claim and one of last resort.
 func (s *seat) publish(t *testing.T) {
 	t.Helper()
 	var packages []any
@@ -95,7 +95,7 @@ func (s *seat) begin(t *testing.T) {
 	s.path = got.Header.Get("Location")
 }
 
-// join joins with the Welcome that waits for the device.
+// join joins the conversation with the Welcome that waits for the device.
 func (s *seat) join(t *testing.T) {
 	t.Helper()
 	var all struct {
@@ -118,7 +118,7 @@ func (s *seat) join(t *testing.T) {
 	s.read = s.conversation(t).LastSeq // earlier entries are not for this device
 }
 
-// conversation is the server's view of a conversation.
+// conversation is a conversation as the server shows it.
 type conversation struct {
 	GroupID, Status string
 	Generation      int32
@@ -229,7 +229,7 @@ func (s *seat) post(t *testing.T, message string) enginetest.Answer {
 	return s.user.Ask(t, http.MethodPost, s.path+"/messages", map[string]any{"message": message})
 }
 
-// send sends a message that must be accepted.
+// send sends a message. It fails the test unless the server accepts the message.
 func (s *seat) send(t *testing.T, message string) (a accepted) {
 	t.Helper()
 	got := s.post(t, message)
@@ -240,7 +240,7 @@ func (s *seat) send(t *testing.T, message string) (a accepted) {
 	return a
 }
 
-// say encrypts a text and sends it to the others.
+// say encrypts a text and sends it to the other members.
 func (s *seat) say(t *testing.T, text string) accepted {
 	t.Helper()
 	return s.send(t, s.encrypt(t, text))
@@ -251,8 +251,8 @@ type made struct {
 	Commit    string   `json:"commit"`
 	GroupInfo string   `json:"groupInfo"`
 	Welcomes  []string `json:"welcomes"`
-	Added     []string `json:"added,omitempty"`   // of a PrivateMessage
-	Removed   []string `json:"removed,omitempty"` // of a PrivateMessage
+	Added     []string `json:"added,omitempty"`   // only for a commit in a PrivateMessage
+	Removed   []string `json:"removed,omitempty"` // only for a commit in a PrivateMessage
 	key       string
 }
 
@@ -273,7 +273,7 @@ func (s *seat) propose(t *testing.T, m made) enginetest.Answer {
 }
 
 // commit commits a change. If another commit came first, it applies the missing entries and tries
-// again. It returns how often it was refused.
+// again. It returns how often its commit was refused.
 func (s *seat) commit(t *testing.T, change map[string]any) (a accepted, refused int) {
 	t.Helper()
 	for ; ; refused++ {
@@ -284,7 +284,8 @@ func (s *seat) commit(t *testing.T, change map[string]any) (a accepted, refused 
 	}
 }
 
-// conclude merges a commit that was accepted, or applies the missing entries and returns false.
+// conclude merges a commit that was accepted. If the commit was refused, it applies the missing
+// entries and returns false.
 func (s *seat) conclude(t *testing.T, m made, got enginetest.Answer, a *accepted) bool {
 	t.Helper()
 	switch got.Status {
@@ -323,8 +324,8 @@ func (s *seat) expectHeard(t *testing.T, want ...string) {
 	s.heard = nil
 }
 
-// expectAgreement checks that all seats have the same secret, each in the epoch that its server
-// reports.
+// expectAgreement checks that all seats have the same secret, and that each is in the epoch that
+// its server reports.
 func expectAgreement(t *testing.T, seats ...*seat) {
 	t.Helper()
 	first := seats[0].state(t)

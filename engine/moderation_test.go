@@ -29,7 +29,7 @@ func awaitFollows(t *testing.T, u *enginetest.User, want ...string) {
 	enginetest.Eventually(t, fmt.Sprintf("%s has the follows %q", u.Name, want), func() bool { return slices.Equal(u.Column(t, follows), want) })
 }
 
-// A block ends the follows on both sides and does not tell the other user of the block. Later
+// A block ends the follows on both sides. The other user is not told of the block. Later
 // activities of the blocked user have no effect.
 func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	alice, troll := a.CreateUser(t, "sybil"), b.CreateUser(t, "trudy")
@@ -70,8 +70,8 @@ func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	delivered(t, troll, again.ActivityID, false)
 }
 
-// blockThatIsDelivered sets that blocks are delivered. The blocked user's server receives the
-// Block and its Undo.
+// blockThatIsDelivered configures an engine to deliver blocks. The blocked user's server receives
+// the Block and its Undo.
 func blockThatIsDelivered(t *testing.T, a, b *enginetest.Instance) {
 	b.Stop(t)
 	b.Set("LIGHTWEB_FEDERATION_DELIVER_BLOCKS=true")
@@ -92,8 +92,8 @@ func blockThatIsDelivered(t *testing.T, a, b *enginetest.Instance) {
 	enginetest.Eventually(t, "the block is forgotten", func() bool { return len(reader.Column(t, `SELECT 1 FROM blocks`)) == 0 })
 }
 
-// reportByAPeer lets another server send a report. The operator reads it, and the reported user
-// does not.
+// reportByAPeer lets another server send a report. The operator can read the report, and the
+// reported user cannot.
 func reportByAPeer(t *testing.T, a *enginetest.Instance) {
 	alice := a.CreateUser(t, "quentin")
 	_, note := alice.Post(t, map[string]any{"content": "buy now"})
@@ -103,7 +103,8 @@ func reportByAPeer(t *testing.T, a *enginetest.Instance) {
 		"content": "spam\nagain", "object": []any{alice.ID, note}}.JSON()
 	for range 2 {
 		r := moderator.Post(t, a.URL+"/inbox", vocab.ActivityJSON, flag, signature.RFC9421, time.Now())
-		r.RequestURI = "" // a field of requests that a server received; this one is sent
+		// RequestURI belongs to requests that a server received; this one is sent
+		r.RequestURI = ""
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

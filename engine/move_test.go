@@ -13,7 +13,8 @@ import (
 
 // An account moves to another server, and its followers follow the new account.
 func followersGoWithWhoMoves(t *testing.T, a, b *enginetest.Instance) {
-	mona, mika := a.CreateUser(t, "mona"), b.CreateUser(t, "mika") // the same person
+	// mona and mika are the same person
+	mona, mika := a.CreateUser(t, "mona"), b.CreateUser(t, "mika")
 	far, near := b.CreateUser(t, "far"), a.CreateUser(t, "near")
 	befriend(t, far, mona)
 	befriend(t, near, mona)
@@ -48,7 +49,8 @@ func followersGoWithWhoMoves(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// The same command finishes a move that was killed at any moment. The followers receive one Move.
+// A move is killed at any moment. The same command finishes the move. The followers receive one
+// Move.
 func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 	t.Parallel()
 	const kills = 20
@@ -66,7 +68,7 @@ func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 		healed(t, b, from)
 		a.RunUntil(t, upTo(400), to...)
 		if dies := []*enginetest.Instance{a, b, nil}[n%3]; dies != nil {
-			a.Run(t, to...) // it may be refused while the new account does not show its alias yet
+			a.Run(t, to...) // the command may be refused while the new account does not yet show its alias
 			after := time.NewTimer(upTo(3000))
 			<-after.C
 			dies.Kill()
@@ -88,7 +90,7 @@ func TestAMoveThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 	}
 }
 
-// healed runs a command again that was killed, and checks that it succeeds.
+// healed runs a killed command again, and checks that it succeeds.
 func healed(t *testing.T, i *enginetest.Instance, command []string) {
 	t.Helper()
 	if got := i.Run(t, command...); got.Code != 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A user who mutes an actor no longer sees its posts. The posts from before the mute are shown
-// again after it.
+// A user who mutes an actor no longer sees the actor's posts. After the mute ends, the user sees
+// the posts that are older than the mute again.
 func mutesHold(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "maud"), b.CreateUser(t, "mia")
 	befriend(t, reader, author)

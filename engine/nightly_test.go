@@ -15,7 +15,8 @@ func TestEveryNightHasItsWork(t *testing.T) {
 		defer cancel()
 		everyNight(ctx, time.Now, "https://example.org", func(context.Context) {
 			at = append(at, time.Now())
-			time.Sleep(30 * time.Minute) // of the clock in the synctest bubble
+			// the sleep uses the clock of the synctest bubble
+			time.Sleep(30 * time.Minute)
 		})
 		if len(at) != 3 {
 			t.Fatalf("work was done at %v in three days", at)
@@ -33,7 +34,7 @@ func TestTheNightComesAfterAClockThatWasAhead(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Hour)
 		defer cancel()
 		began, times := time.Now(), 0
-		now := func() time.Time { // a month ahead for the first hour
+		now := func() time.Time { // the clock is a month ahead for the first hour
 			if time.Since(began) < time.Hour {
 				return time.Now().AddDate(0, 1, 0)
 			}
@@ -52,8 +53,8 @@ func TestInstancesDoNotBeginTheirNightsTogether(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, now := range []time.Time{
-		time.Date(2026, 3, 28, 22, 0, 0, 0, zone),  // clocks go forward that night
-		time.Date(2026, 10, 24, 22, 0, 0, 0, zone), // and back
+		time.Date(2026, 3, 28, 22, 0, 0, 0, zone),  // clocks go forward in that night
+		time.Date(2026, 10, 24, 22, 0, 0, 0, zone), // clocks go back in that night
 		time.Date(2026, 12, 31, 6, 0, 0, 0, zone),
 	} {
 		var times []time.Time

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// An activity that is taken back disappears from the notifications: a deleted reply, and an
-// undone like, boost or follow, by an author on another server or on this one.
+// An activity that is taken back disappears from the notifications: a deleted reply, and an undone
+// like, boost or follow. Its author is on this server or on another.
 func takenBackLeavesTheNotifications(t *testing.T, a, b *enginetest.Instance) {
 	reader := a.CreateUser(t, "nora")
 	_, note := reader.Post(t, map[string]any{"content": "say something"})

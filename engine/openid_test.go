@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/oidc/oidctest"
 )
 
-// A user that the operator has linked signs in at an OpenID provider as a browser does, also
-// after the engine was killed. A session of a removed link ends.
+// The operator has linked a user with an OpenID provider. The user signs in at the provider as a
+// browser does, even after the engine was killed. When the link is removed, its sessions end.
 func TestAUserSignsInByAnOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	provider := oidctest.Start(t, time.Now)
@@ -54,7 +54,7 @@ func TestAUserSignsInByAnOpenIDProvider(t *testing.T) {
 	browser(t, i).want(t, http.StatusUnauthorized)
 }
 
-// signedIn is the result of a login by a browser.
+// signedIn is the result of a browser's login.
 type signedIn struct {
 	status  int
 	Session string
@@ -86,7 +86,7 @@ func browser(t *testing.T, i *enginetest.Instance) (s signedIn) {
 	return s
 }
 
-// config check names a setting that cannot be used.
+// config check names the setting that cannot be used.
 func TestAnOpenIDProviderIsConfiguredWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Other servers know users by their ids, which begin with public_url, so an instance keeps its
+// Other servers know users by their ids, which begin with public_url. So an instance keeps its
 // public_url.
 func TestTheOriginIsForGood(t *testing.T) {
 	t.Parallel()
@@ -23,8 +23,8 @@ func TestTheOriginIsForGood(t *testing.T) {
 		}
 	}
 
-	// Until an activity has left, the instance accepts a new origin, and one line in the log
-	// says so.
+	// Until an activity is sent to another server, the instance accepts a new origin. One line
+	// in the log says so.
 	set(other)
 	if got := i.Run(t, "user", "create", "alice"); got.Code == 69 {
 		enginetest.Skip(t, "no PostgreSQL to test with:\n"+got.Stderr)
@@ -38,8 +38,8 @@ func TestTheOriginIsForGood(t *testing.T) {
 		t.Errorf("the log does not say once that the origin changed, or not that loopback is for trying only:\n%s", log)
 	}
 
-	// Beside a serving engine, commands refuse another origin, before and after an activity
-	// has left.
+	// Beside a serving engine, commands refuse another origin, before and after an activity is
+	// sent.
 	beside := func(origin, says string) {
 		t.Helper()
 		set(origin)
@@ -54,7 +54,7 @@ func TestTheOriginIsForGood(t *testing.T) {
 	beside(other, "stop the engine first")
 	remembered(i.URL)
 
-	// An activity that has left makes the origin permanent.
+	// The first activity that is sent makes the origin permanent.
 	alice := i.CreateUser(t, "carol")
 	alice.Post(t, map[string]any{"content": "hello", "visibility": "public"})
 	beside(third, "for good")
@@ -65,7 +65,8 @@ func TestTheOriginIsForGood(t *testing.T) {
 		t.Errorf("serve under another origin ended with %d %s, want 78", got.Code, got.Stderr)
 	}
 
-	// An instance of an earlier lightweb takes the origin of the activities that it has sent.
+	// An instance of an earlier lightweb takes its origin from the activities that it has
+	// sent.
 	set(i.URL)
 	i.Start(t)
 	if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), `DELETE FROM origin`); err != nil {

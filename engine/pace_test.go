@@ -20,15 +20,15 @@ const (
 	paceSenders = 16
 )
 
-// pace is an engine under steady traffic. Each tenth activity is for all users, and the others
-// are for one user each.
+// pace is an engine under steady traffic. Each tenth activity is for all users. The others are for
+// one user each.
 type pace struct {
 	crash    *crash // signs and posts the activities
 	author   *peertest.Actor
 	users    []*enginetest.User
 	sent     atomic.Int64
 	accepted atomic.Int64
-	owed     atomic.Int64 // rows in users' databases
+	owed     atomic.Int64 // how many rows users' databases must have
 }
 
 func newPace(t *testing.T, home *enginetest.Instance) *pace {
@@ -43,11 +43,11 @@ func newPace(t *testing.T, home *enginetest.Instance) *pace {
 		}
 		p.users = append(p.users, u)
 	}
-	home.DB(t) // from now on the test keeps PostgreSQL running for its checks
+	home.DB(t) // keeps PostgreSQL running for the checks of the test
 	return p
 }
 
-// next returns the next activity, its inbox, and how many users receive it.
+// next returns the next activity, its inbox, and the number of its recipients.
 func (p *pace) next() (inbox string, body []byte, readers int64) {
 	n := p.sent.Add(1)
 	id, to := fmt.Sprint(p.author.ID, "/notes/", n), string(vocab.Public)
@@ -84,7 +84,7 @@ func (p *pace) send(t *testing.T) {
 	}
 }
 
-// load sends an activity for each tick until stop is called. Without ticks it sends as fast as
+// load sends an activity for each tick until stop() is called. Without ticks it sends as fast as
 // the engine answers.
 func (p *pace) load(t *testing.T, ticks <-chan time.Time) (stop func()) {
 	ended := make(chan struct{})
@@ -111,7 +111,7 @@ func (p *pace) load(t *testing.T, ticks <-chan time.Time) (stop func()) {
 	return sync.OnceFunc(func() { close(ended); senders.Wait() })
 }
 
-// capacity returns the time that the engine takes for one activity under full load.
+// capacity returns the average time that the engine needs for one activity under full load.
 func (p *pace) capacity(t *testing.T) time.Duration {
 	const some = 400
 	began := time.Now()
@@ -121,9 +121,9 @@ func (p *pace) capacity(t *testing.T) time.Duration {
 	return time.Since(began) / time.Duration(p.accepted.Load())
 }
 
-// PostgreSQL is killed under half of the load that the engine can bear. Soon after it is back no
-// user is stalled any more, while the load continues. The test logs how long that takes; the
-// figure is in docs/reliability.md.
+// PostgreSQL is killed under half of the load that the engine can bear. The load continues. Soon
+// after PostgreSQL is back, no user is stalled. The test logs how long that takes, and
+// docs/reliability.md has the figure.
 func TestNobodyIsStalledForLongAfterPostgreSQLDied(t *testing.T) {
 	home := enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info")
 	p := newPace(t, home)

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// The operator sets and removes passwords. A serving engine applies that at once, and ends the
-// sessions that were made with the old password.
+// The operator sets and removes passwords. A serving engine applies the change at once, and ends
+// the sessions that were made with the old password.
 func passwordCommands(t *testing.T, i *enginetest.Instance) {
 	first, second := passwordFile(t, "correct horse battery"), passwordFile(t, "staple battery horse")
 	runAll(t, i, []command{

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Servers that accept only some signatures federate with the engine: their Accepts arrive, posts
-// reach them, and the engine accepts their activities.
+// Some servers accept only some signatures. They still federate with the engine: their Accepts
+// arrive, posts reach them, and the engine accepts their activities.
 func TestPeersThatArePicky(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -64,10 +64,10 @@ func TestPeersThatArePicky(t *testing.T) {
 }
 
 // picky is a server with the actor dave. It accepts signatures of one dialect or of both. In
-// secure mode it shows its actors only to signed requests.
+// secure mode it shows its actors to signed requests only.
 type picky struct {
 	*peertest.Peer
-	only   signature.Dialect // zero: either
+	only   signature.Dialect // the only dialect that it accepts; if zero, it accepts both
 	secure bool
 	dave   *peertest.Actor
 
@@ -105,8 +105,8 @@ func (p *picky) guard(t *testing.T) {
 	})
 }
 
-// holds reports whether a request is signed with the RSA key of an actor that lists it, in a
-// dialect that the server accepts.
+// holds reports whether a request is signed in a dialect that the server accepts, with the RSA key
+// of an actor that lists the key.
 func (p *picky) holds(t *testing.T, r *http.Request, body []byte) bool {
 	claims, err := signature.Parse(r, body, signature.Options{Origin: p.Origin, Now: time.Now()})
 	if err != nil || len(claims) != 1 || p.only != 0 && claims[0].Dialect != p.only {
@@ -120,7 +120,8 @@ func (p *picky) holds(t *testing.T, r *http.Request, body []byte) bool {
 		if string(k.ID) != claims[0].KeyID {
 			continue
 		}
-		key, err := signature.ParsePublicKeyPEM(k.PEM) // by RSA alone
+		// this server verifies RSA signatures only
+		key, err := signature.ParsePublicKeyPEM(k.PEM)
 		return err == nil && claims[0].Verify(key) == nil
 	}
 	return false

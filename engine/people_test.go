@@ -68,13 +68,13 @@ func peopleAreFoundAndMentioned(t *testing.T, a, b *enginetest.Instance) {
 	browsed(t, post, pageOf(post), "#greeting")
 }
 
-// pageOf returns the address of the page of a user or post with this id.
+// pageOf returns the address of the page of the user or post with the given id.
 func pageOf(id string) string {
 	return strings.NewReplacer("/users/", "/@", "/objects/", "/").Replace(id)
 }
 
 // browsed fails the test unless a browser that asks for an id is redirected to its page, and the
-// page contains words.
+// page contains the words.
 func browsed(t *testing.T, id, page, words string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, id, nil)

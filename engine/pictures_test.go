@@ -24,7 +24,7 @@ func pictureOf(t *testing.T, w, h int) []byte {
 	return b.Bytes()
 }
 
-// A picture that a client uploads is public, and followers see it in place of the one before.
+// A picture that a client uploads is public. Followers see it in place of the earlier picture.
 func picturesAreTold(t *testing.T, a, b *enginetest.Instance) {
 	iris, ivo := a.CreateUser(t, "iris"), b.CreateUser(t, "ivo")
 	befriend(t, ivo, iris)

@@ -37,7 +37,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// changed is the report of a change of the policy.
+// changed is the report of a policy change.
 type changed struct {
 	Changed, Unchanged, Unconfirmed []string
 	Users, Following                int
@@ -53,7 +53,7 @@ func (s *siege) change(args ...string) (c changed) {
 	return c
 }
 
-// becomes waits until a Like of the actor is answered with a status.
+// becomes waits until a Like of the actor is answered with the given status.
 func (s *siege) becomes(a *peertest.Actor, status int) {
 	s.Helper()
 	n := 0
@@ -254,7 +254,7 @@ func (s *siege) domainLists() {
 	s.settle()
 }
 
-// mode restarts the engine in another mode of federation.
+// mode restarts the engine in another federation mode.
 func (s *siege) mode(mode string) {
 	s.Helper()
 	s.home.Stop(s)
@@ -278,7 +278,7 @@ func (s *siege) pause() {
 	}
 	_, note := s.alice.Post(s, map[string]any{"content": "for later"})
 	s.bob.Do(s, "Follow", map[string]any{"actorUri": s.alice.ID})
-	awaitFollows(s.T, s.bob, "following accepted") // the Accept is made, so alice's worker has run since the post
+	awaitFollows(s.T, s.bob, "following accepted") // the Accept is already made, so alice's worker has run since the post
 	if got := enginetest.Fetch(s, note); got.Status != http.StatusOK {
 		s.Errorf("a public note is answered %d, want 200", got.Status)
 	}

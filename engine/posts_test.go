@@ -8,8 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A pinned post and a stream can be read on another server, and followers there are informed of
-// them.
+// A pinned post and a stream can be read on another server. Followers there learn of them.
 func streamsAreShownElsewhere(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "stella"), b.CreateUser(t, "stan")
 	befriend(t, reader, author)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Two engines that answer only signed requests do not wait for each other, and get each other's
+// Two engines answer only signed requests. They do not wait for each other, and get each other's
 // posts.
 func TestSecureEnginesFederate(t *testing.T) {
 	t.Parallel()
@@ -38,8 +38,8 @@ func TestSecureEnginesFederate(t *testing.T) {
 }
 
 // BenchmarkPrivateAndUnknownObjects asks an engine for private posts and for unknown ids in turn,
-// a thousand times each and unsigned. It reports both medians, because the time of an answer
-// should not reveal more than the answer.
+// a thousand times each, unsigned. It reports both medians. The time of an answer should not
+// reveal more than the answer does.
 func BenchmarkPrivateAndUnknownObjects(b *testing.B) {
 	home := enginetest.Start(b, "LIGHTWEB_LOG_LEVEL=info")
 	alice := home.CreateUser(b, "alice")

@@ -11,7 +11,7 @@ import (
 )
 
 // A mistake in a profile does not make the user unavailable. user show, config check and the log
-// report it.
+// report the mistake.
 func TestABrokenProfileIsToldOfAndServed(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -38,7 +38,8 @@ func TestABrokenProfileIsToldOfAndServed(t *testing.T) {
 	}
 }
 
-// user create does not replace a profile that it cannot read, because it would lose a part of it.
+// user create does not replace a profile that it cannot read, because a part of the profile would
+// be lost.
 func TestUserCreateDoesNotReplaceABrokenProfile(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)

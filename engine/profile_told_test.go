@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Followers see a new profile that was changed by a client, by a command or in the file, even
-// while the engine did not serve.
+// A profile is changed by a client, by a command or in the file, even while the engine does not
+// serve. Followers see the new profile.
 func profilesAreTold(t *testing.T, a, b *enginetest.Instance) {
 	otto, odette := a.CreateUser(t, "otto"), b.CreateUser(t, "odette")
 	odette.Do(t, "Follow", map[string]any{"actorUri": otto.ID})

@@ -8,13 +8,13 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// ages makes all activities and objects in a user's database older by a number of days.
+// ages makes all activities and objects in a user's database older by the given number of days.
 func ages(t *testing.T, u *enginetest.User, days int) {
 	t.Helper()
 	for _, table := range []string{"activities", "objects"} {
 		u.Column(t, fmt.Sprintf(`UPDATE %s SET created_at = created_at - interval '%d days', id = overlay(id::text placing v7 from 1 for 13)::uuid
 			FROM (SELECT uri AS of, overlay(lpad(to_hex((extract(epoch FROM created_at - interval '%[2]d days') * 1000)::bigint), 12, '0') placing '-' from 9 for 0) AS v7 FROM %[1]s) x
-			WHERE uri = of RETURNING uri`, table, days)) // a row's id begins with the milliseconds of its arrival
+			WHERE uri = of RETURNING uri`, table, days)) // a row's id begins with the time of its arrival in milliseconds
 	}
 }
 
@@ -46,7 +46,8 @@ func TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn(t *testing.T) {
 		args []string
 		want int
 	}{
-		{[]string{"prune", "--all", "--json"}, 0}, // younger than retention.remote_days
+		// all posts are younger than retention.remote_days
+		{[]string{"prune", "--all", "--json"}, 0},
 		{[]string{"prune", "alice", "--days", "90", "--dry-run", "--json"}, 1},
 		{[]string{"prune", "--all", "--days", "90", "--json"}, 1},
 		{[]string{"prune", "--all", "--days", "90", "--json"}, 0},
@@ -90,7 +91,7 @@ func TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn(t *testing.T) {
 	}
 }
 
-// Deliveries and jobs of a user's own posts are pruned in time, even if remote posts are kept
+// The deliveries and jobs of a user's own posts are pruned in time, even if remote posts are kept
 // forever.
 func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
 	t.Parallel()

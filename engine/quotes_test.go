@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// quote is a post with a quote, as the API shows it to a user.
+// quote is a post that quotes another post, as the API shows it to a user.
 type quote struct {
 	Quote              string
 	QuoteAuthorization string
@@ -27,8 +27,8 @@ func quoteAs(t *testing.T, u *enginetest.User, post string) quote {
 	return shown.Object
 }
 
-// quinn quotes three posts of quill: with an approval that is revoked, without an approval, and
-// with an approval that ends with a block.
+// quinn quotes three posts of quill's. quill approves the first quote and revokes the approval,
+// does not approve the second, and ends the third approval with a block.
 func quotesAreApproved(t *testing.T, quinn, quill *enginetest.User) {
 	befriend(t, quill, quinn)
 	quotes := func(content string) (post string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// converse writes an encrypted conversation into a user's database, and makes the user and the
+// converse writes an encrypted conversation into a user's database. It makes the user and the
 // other members follow each other.
 func converse(t *testing.T, u *enginetest.User, uri, host string, others ...string) {
 	t.Helper()
@@ -34,7 +34,7 @@ func converse(t *testing.T, u *enginetest.User, uri, host string, others ...stri
 	follow(t, u, others...)
 }
 
-// follow makes a user and actors follow each other.
+// follow makes a user and each of the actors follow each other.
 func follow(t *testing.T, u *enginetest.User, actors ...string) {
 	t.Helper()
 	for _, actor := range actors {
@@ -64,9 +64,9 @@ func (r *rawSocket) nextSignal() (s told) {
 	return s
 }
 
-// Members of an encrypted conversation receive typing and read signals, also from members on
-// another server. Signals of other actors are ignored, and their senders get the same answer.
-// Nothing is stored.
+// Members of an encrypted conversation receive typing and read signals, even from members on
+// another server. The engine ignores signals of other actors, and gives their senders the same
+// answer. Nothing is stored.
 func TestSignalsGoBetweenServers(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

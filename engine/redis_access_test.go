@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// A program with the access that user redis-acl gives reads the events of its user only. The same
-// holds if the operator runs the printed command in place of --apply.
+// A program has the access that user redis-acl gives. It reads only the events of its user. The
+// same holds if the operator runs the printed command instead of using --apply.
 func TestAProgramReadsItsUsersEventsOnly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -44,7 +44,7 @@ func (r *relayServer) got(t *testing.T, kind string) (all []*vocab.Activity) {
 	return all
 }
 
-// next waits for the nth activity of a type, and checks that signer sent and signed it.
+// next waits for the nth activity of a type. It checks that signer sent and signed the activity.
 func (r *relayServer) next(t *testing.T, kind string, n int, signer string) *vocab.Activity {
 	t.Helper()
 	enginetest.Eventually(t, fmt.Sprintf("%s %d comes to the relay", kind, n), func() bool { return len(r.got(t, kind)) >= n })
@@ -97,7 +97,7 @@ func stateOf(t *testing.T, i *enginetest.Instance, r *relayServer) string {
 	return ""
 }
 
-// FE-16: a server subscribes to relays of both styles, sends them public posts, takes posts by
+// FE-16: a server subscribes to relays of both styles. It sends them public posts, takes posts by
 // followed authors from them, and unsubscribes. Relay commands take effect in the running engine.
 func TestRelays(t *testing.T) {
 	t.Parallel()

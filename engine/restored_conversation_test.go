@@ -11,7 +11,8 @@ import (
 )
 
 // The members have messages, and the group of a reset, that are newer than the host's backup.
-// They accept the messages after a restore, and after a second restore of the same backup.
+// After a restore, they accept the messages of the restored host. They also do so after a second
+// restore of the same backup.
 func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -65,7 +66,7 @@ func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
 	}
 }
 
-// generation returns the conversation's generation that the user sees.
+// generation returns the generation of the conversation that the user's server shows.
 func (w *talker) generation(t *testing.T) int32 {
 	t.Helper()
 	var c conversation
@@ -73,7 +74,7 @@ func (w *talker) generation(t *testing.T) int32 {
 	return c.Generation
 }
 
-// beginAnew resets the conversation, waits until all talkers see the reset, and returns the next
+// beginAnew resets the conversation and waits until all talkers see the reset. It returns the next
 // group.
 func (w *talker) beginAnew(t *testing.T, all []*talker) *mlstest.Group {
 	t.Helper()

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A peer learns of rotated keys and at once accepts signatures of the new key. Proofs of the old
-// key stay valid.
+// A peer learns of rotated keys and at once accepts signatures with the new key. Proofs with the
+// old key stay valid.
 func rotatedKeysAreTaken(t *testing.T, a, b *enginetest.Instance) {
 	rita, rob := a.CreateUser(t, "rita"), b.CreateUser(t, "rob")
 	befriend(t, rob, rita)
@@ -32,7 +32,8 @@ func rotatedKeysAreTaken(t *testing.T, a, b *enginetest.Instance) {
 	rita.Await(t, "main", "the answer", func(i enginetest.Item) bool { return i.ActivityURI == back })
 }
 
-// awaitTold waits until u has received at least this many Updates of another user's profile.
+// awaitTold waits until u has received at least the given number of Updates of the other user's
+// profile.
 func awaitTold(t *testing.T, u, of *enginetest.User, times int) {
 	t.Helper()
 	enginetest.Eventually(t, u.Name+"'s server was told", func() bool {
@@ -49,7 +50,8 @@ func shownActor(t *testing.T, u *enginetest.User) vocab.Doc {
 	return d
 }
 
-// A rotation that is killed at any moment leaves usable keys. The same command finishes it.
+// A rotation is killed at any moment. The keys that it leaves can be used. The same command
+// finishes the rotation.
 func TestARotationThatIsKilledIsFinishedByTheSameCommand(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(17, 1))

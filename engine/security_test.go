@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// playedBy has the tests for each sentence of docs/security.md. It names a sentence by its first
+// playedBy lists the tests for each sentence of docs/security.md. It names a sentence by its first
 // words, an attack by its id, and a test as docs/conformance.md does.
 var playedBy = []struct{ says, tests string }{
-	// The rows of the table "Where data lies", each by its first cell.
+	// These are the rows of the table "Where data lies", each named by its first cell.
 	{"a user's posts, messages, follows", "db/dump.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
 	{"who knows which actors", "db/instance.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},
 	{"activities on their way to several users", "engine/inbox.TestOneRowForOneActivity engine/inbox.TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater db/instance.TestARowStaysForThoseWhoWait"},
@@ -102,8 +102,8 @@ var playedBy = []struct{ says, tests string }{
 	{"The rest is in the log, under the request id", "engine/server.TestTheLogSaysWhatTheOperatorCanDo engine/server.TestARefusedSignatureIsFoundInTheLog engine/server.TestRefusalsTellWhatMayBeKnown PRV-15"},
 }
 
-// Every sentence of the page has tests that exist, or it is removed. TEN-12 was once claimed and
-// was not true.
+// Every sentence of docs/security.md names tests that exist, or it is removed. The page once
+// claimed TEN-12, which was not true.
 func TestEverySentenceOfTheSecurityPageIsPlayed(t *testing.T) {
 	t.Parallel()
 	sentences := securitySentences(t)
@@ -144,8 +144,8 @@ var (
 	stop  = regexp.MustCompile(`[.]\s+([A-Z])`)
 )
 
-// securitySentences returns the claims of the page without titles: the rows of "Where data lies",
-// and the sentences.
+// securitySentences returns the claims of docs/security.md without titles: the rows of "Where data
+// lies", and the sentences.
 func securitySentences(t *testing.T) (all []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/security.md")
@@ -176,8 +176,8 @@ func securitySentences(t *testing.T) (all []string) {
 	return all
 }
 
-// The page names the fuzz target of each parser. Every target of the module is on the page, and
-// every target on the page exists.
+// docs/security.md names the fuzz target of each parser. Every fuzz target of the module is on the
+// page, and every target on the page exists.
 func TestTheSecurityPageNamesEveryFuzzTarget(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/security.md")

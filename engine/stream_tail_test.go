@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// lineOfTail is an event as stream tail writes it.
+// lineOfTail is an event as the command stream tail writes it.
 type lineOfTail struct {
 	ID, Type, Source, Timestamp string
 	Payload                     struct{ ActivityURI, EventID, Trust string }
@@ -29,8 +29,8 @@ func linesOfTail(t *testing.T, text string) (all []lineOfTail) {
 	return all
 }
 
-// A tail shows old and new events, even if Redis is away for a while. At its end it says how to
-// resume it.
+// stream tail shows old and new events, even if Redis is away for a while. When it ends, it says
+// how to resume.
 func TestATailFollowsTheStream(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

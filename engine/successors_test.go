@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// history is a conversation, which may be closed, as a client sees it.
+// history is a conversation as a client sees it. The conversation may be closed.
 type history struct {
 	URI, Status, Predecessor, Successor, ClosedAt string
 	Items                                         []struct{ Kind string }
@@ -22,8 +22,8 @@ func (w *talker) history(t *testing.T) (h history) {
 	return h
 }
 
-// A host's account disappears. The first member that notices continues in another conversation,
-// and the other members' copies of the old one name the new one.
+// The account of a conversation's host disappears. The first member that notices begins another
+// conversation. The other members' copies of the old conversation name the new one.
 func TestMembersGoOnWithoutTheirHost(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

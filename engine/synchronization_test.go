@@ -9,8 +9,8 @@ import (
 )
 
 // FE-08: two servers disagree about a follow, in either direction. The next post to followers
-// corrects both: an actor that no longer counts as a follower learns of it, and an actor that
-// never asked to follow sends an Undo.
+// corrects both. An actor that no longer counts as a follower learns of that. An actor that never
+// asked to follow sends an Undo.
 func TestFollowersThatDriftedApartAreBroughtTogether(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// tally lists the things that should have happened once and were lost, or that happened more
-// often.
+// tally lists the things that should have happened once. They either never happened or happened
+// more than once.
 type tally struct{ lost, doubled []string }
 
-// once records how often a thing happened that should have happened once.
+// once records how often a thing happened that should happen once.
 func (y *tally) once(times int, what string) {
 	switch {
 	case times == 0:

@@ -24,8 +24,8 @@ type shownObject struct {
 	Replies, Likes            int
 }
 
-// threadOf returns the thread of an object as a client of u sees it, and the ids of its
-// ancestors, the object and its replies.
+// threadOf returns the thread of an object as a client of u sees it. It also returns the ids of
+// the object's ancestors, the object and its replies.
 func threadOf(t *testing.T, u *enginetest.User, object, query string) (thread shownThread, ids string) {
 	t.Helper()
 	answer := u.Ask(t, http.MethodGet, "/api/objects/thread?uri="+url.QueryEscape(object)+query, nil)
@@ -44,8 +44,8 @@ func listThread(thread shownThread) string {
 	return strings.Join(ids, " ")
 }
 
-// Three users on two engines reply to each other. Both sides have the whole thread, and a user
-// who lacks a part gets it from its server.
+// Three users on two engines reply to each other. Both sides have the whole thread. A user who
+// lacks a part of it gets the part from its server.
 func threadIsWholeOnBothSides(t *testing.T, a, b *enginetest.Instance) {
 	ann, ben, cleo := a.CreateUser(t, "ann"), b.CreateUser(t, "ben"), b.CreateUser(t, "cleo")
 	for follower, followed := range map[*enginetest.User]*enginetest.User{ben: ann, cleo: ann, ann: ben} {
@@ -80,7 +80,7 @@ func threadIsWholeOnBothSides(t *testing.T, a, b *enginetest.Instance) {
 	if thread, ids := threadOf(t, dora, second, ""); ids != second || thread.Item.Held || thread.Item.AuthorURI != ann.ID {
 		t.Errorf("dora, who holds nothing, is shown %s", ids)
 	}
-	for _, u := range []*enginetest.User{dora, a.CreateUser(t, "emil")} { // neither has any part of the thread
+	for _, u := range []*enginetest.User{dora, a.CreateUser(t, "emil")} { // neither user has any part of the thread
 		if _, ids := threadOf(t, u, root, "&backfill=true"); ids != want {
 			t.Errorf("%s, who wants it filled in, is shown %s, want %s", u.Handle, ids, want)
 		}

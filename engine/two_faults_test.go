@@ -12,13 +12,13 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// twoFaultsPairs is how many pairs are played by default. The seed selects them.
+// twoFaultsPairs is the default number of pairs that are played. The seed selects the pairs.
 const twoFaultsPairs = "3"
 
-// Two things break at once, while activities arrive and posts leave, and are repaired one after
-// the other. An accepted activity exists once, with its effect, and a user's post reaches every
+// Two things break at once, while activities arrive and posts are sent. They are repaired one
+// after the other. An accepted activity exists once, with its effect. A user's post reaches every
 // inbox under one id. LIGHTWEB_FAULT_PAIRS sets how many of the 21 pairs are played.
-// LIGHTWEB_FAULT_SEED plays a run again, as far as other processes allow it.
+// LIGHTWEB_FAULT_SEED repeats a run, as far as other processes allow it.
 func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("LIGHTWEB_FAULT_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
@@ -27,7 +27,7 @@ func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	}
 	t.Logf("LIGHTWEB_FAULT_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	var whole, small []pair // pairs with a full disk are played on a small disk
+	var whole, small []pair // pairs that fill the disk are played on a small disk
 	for _, p := range drawPairs(random, amount(t, "LIGHTWEB_FAULT_PAIRS", twoFaultsPairs)) {
 		if p.fills() {
 			small = append(small, p)
@@ -48,7 +48,7 @@ func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	}
 }
 
-// The engine waits 2 s for a peer that stalls, so that a delivery to it fails soon.
+// The engine waits only 2 s for a peer that stalls, so that a delivery to the peer fails soon.
 var twoFaultsSettings = []string{"LIGHTWEB_LOG_LEVEL=info", "LIGHTWEB_DELIVERY_TIMEOUT=2s"}
 
 // pair is two things that break at once.
@@ -56,7 +56,7 @@ type pair struct{ first, second breakage }
 
 func (p pair) String() string { return p.first.name + ", " + p.second.name }
 
-// fills reports whether one of the two fills the disk.
+// fills reports whether either of the two fills the disk.
 func (p pair) fills() bool { return p.first.fills || p.second.fills }
 
 // pairsOf returns every pair once.
@@ -80,7 +80,7 @@ func drawPairs(random *rand.Rand, n int) (drawn []pair) {
 	return drawn[:n]
 }
 
-// played counts the results of a pair over all of its runs.
+// played sums the results of a pair over all of its runs.
 type played struct {
 	accepted, again int64
 	lost, doubled   int
@@ -103,16 +103,16 @@ func (c *twoFaults) play(t *testing.T, pairs []pair) {
 	}
 }
 
-// How many activities are sent while nothing, one thing or both things are broken.
+// The number of activities that are sent while nothing, one thing or both things are broken.
 const (
 	noFault    = 8
 	oneFault   = 12
 	bothFaults = 16
 )
 
-// pair breaks two things under load and checks everything afterwards. While the disk is full
-// nothing else can be repaired, so a full disk is repaired first. A kill of the engine comes
-// second, while the other thing is broken.
+// pair breaks two things under load and checks everything afterwards. A full disk is repaired
+// first, because nothing else can be repaired while it is full. A kill of the engine comes second,
+// while the other thing is broken.
 func (c *twoFaults) pair(t *testing.T, p pair, sum *played) {
 	accepted, again := c.accepted.Load(), c.again.Load()+c.out.again.Load()
 	one, other := p.first, p.second

@@ -16,22 +16,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// twoFaults is an engine whose users follow the authors of a peer and each other. Each user has
+// twoFaults is an engine whose users follow each other and the authors of a peer. Each user has
 // one follower on that peer and one on another peer.
 type twoFaults struct {
 	*crash
 	out    *senderCrash
-	disk   *enginetest.Disk // nil: one with room
-	isFull bool             // the disk
-	isDown bool             // the engine, until there is room
+	disk   *enginetest.Disk // if nil, a disk with enough space
+	isFull bool             // whether the disk is full
+	isDown bool             // whether the engine is down until the disk has space
 
 	round  int // how many pairs have begun
 	made   int // how many activities this pair has
 	going  sync.WaitGroup
-	posted atomic.Int64 // posts that have ended, with an answer or without
+	posted atomic.Int64 // posts that have ended, with or without an answer
 
 	mu     sync.Mutex
-	all    []sending // that were made
+	all    []sending // the activities of this pair
 	leaves []leaving
 }
 
@@ -64,14 +64,14 @@ func newTwoFaults(t *testing.T, random *rand.Rand, home *enginetest.Instance, di
 // friend returns the number of the user that follows a user.
 func (c *twoFaults) friend(of int) int { return (of + 1) % len(c.users) }
 
-// begin begins a pair and forgets the activities of the pair before.
+// begin begins a pair and forgets the activities of the earlier pair.
 func (c *twoFaults) begin() {
 	c.round++
 	c.made, c.all, c.leaves = 0, nil, nil
 }
 
-// traffic sends n activities, each by a goroutine of its own, and waits until as many requests
-// have ended. It calls meanwhile before that.
+// traffic sends n activities, each in its own goroutine. Then it calls meanwhile(). It waits until
+// at least n requests have ended.
 func (c *twoFaults) traffic(t *testing.T, n int, meanwhile func()) {
 	t.Helper()
 	tries := func() int64 { return c.requests.Load() + c.posted.Load() + c.out.again.Load() }
@@ -105,7 +105,7 @@ func (c *twoFaults) traffic(t *testing.T, n int, meanwhile func()) {
 	enginetest.Eventually(t, "requests are answered, or not", func() bool { return tries() >= before+int64(n) })
 }
 
-// edited returns a public post and two edits of it. Each is sent after the one before was
+// edited returns a public post and two edits of it. Each is sent after the one before it was
 // accepted.
 func (c *twoFaults) edited(k int) (chain []sending) {
 	a, began, name := c.authors[c.random.IntN(len(c.authors))], time.Now().Add(-time.Hour), fmt.Sprint(c.round, "-edited", k)
@@ -140,7 +140,7 @@ func (c *twoFaults) leave(t *testing.T, k int) {
 }
 
 // settle waits until no delivery is owed. A failed delivery is due again in a minute, or at once
-// after a retry by the operator.
+// if the operator retries it.
 func (c *twoFaults) settle(t *testing.T) {
 	t.Helper()
 	enginetest.Eventually(t, "the engine is ready", func() bool { return c.home.Ready(t) == http.StatusOK })

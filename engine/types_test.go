@@ -17,9 +17,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Handlers contain everything that depends on the type of an activity. Other packages name a
-// type, by its constant, where they build or look for one activity. They do not list two types
-// together.
+// Everything that depends on the type of an activity belongs to the handlers. Other packages name
+// a type only by its constant, and only where they build or look for one activity. They do not
+// list two types together.
 var (
 	typeRooms = []string{"engine/handler/", "engine/vocab/types.go", "engine/bench/", "engine/enginetest/", "engine/audience/audiencetest/",
 		"db/dbtest/", "cmd/mutate/"}
@@ -28,7 +28,7 @@ var (
 	typeInSQL = regexp.MustCompile(`'(` + strings.Join(typeNames, "|") + `)'`)
 )
 
-// namedTypes are the exceptions, with the reason: places that name a type as text, or two types
+// namedTypes lists the exceptions with the reason: places that name a type as text, or two types
 // together.
 var namedTypes = map[string]string{
 	"engine/server/negotiate.go Accept":       "the field of a request",
@@ -81,7 +81,7 @@ func TestOneRoomKnowsWhatATypeIs(t *testing.T) {
 	}
 }
 
-// typesIn returns the types that a file names as text, and those that it names together: in a
+// typesIn returns the types that a file names as text, and the types that it names together: in a
 // list, in the cases of a switch, or in the terms of one condition.
 func typesIn(f *ast.File) map[string]token.Pos {
 	in := map[string]token.Pos{}
@@ -146,7 +146,8 @@ func terms(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// mostMethods is how many methods a type may have. A type with more has several responsibilities.
+// mostMethods is how many methods a type may have. A type with more methods has several
+// responsibilities.
 const mostMethods = 40
 
 func TestTypesHaveFewMethods(t *testing.T) {
@@ -158,8 +159,8 @@ func TestTypesHaveFewMethods(t *testing.T) {
 	}
 }
 
-// countMethods counts the methods of the types in Go files, by package and name. It leaves tests
-// out.
+// countMethods counts the methods of the types in Go files, by package and name. It does not count
+// those in tests.
 func countMethods(t *testing.T, files map[string][]byte) map[string]int {
 	t.Helper()
 	methods := map[string]int{}
@@ -180,7 +181,7 @@ func countMethods(t *testing.T, files map[string][]byte) map[string]int {
 	return methods
 }
 
-// receiverName returns the name of the type of a receiver, without pointer and type arguments.
+// receiverName returns the name of a receiver's type, without pointer and type arguments.
 func receiverName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -19,7 +19,8 @@ type upgrader struct {
 	uri   string
 }
 
-// begin opens a conversation that is not encrypted, and registers a group for its upgrade.
+// begin opens a conversation that is not encrypted. It registers a group for the conversation's
+// upgrade.
 func (u *upgrader) begin(t *testing.T) {
 	t.Helper()
 	var c struct{ ID, URI string }
@@ -67,9 +68,9 @@ func (u *upgrader) at(t *testing.T, uri string) *talker {
 	return &w
 }
 
-// Two friends upgrade at the same moment, each while the other's server is away. Both continue in
-// one conversation, in either order of the servers' return. The messages of the other
-// conversation can still be read.
+// Two friends upgrade their conversation at the same moment, each while the other's server is
+// away. Both continue in one conversation, whichever server returns first. The messages of the
+// other conversation can still be read.
 func TestTwoUpgradesAtOnceBecomeOneConversation(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

@@ -71,7 +71,8 @@ func TestUserConfigurationsAreChangedByCommands(t *testing.T) {
 	}
 }
 
-// An edited file is checked before it replaces the old one. A refused edit is kept as a copy.
+// user config edit checks a file before the file replaces the old one. It keeps a copy of a
+// refused edit.
 func TestAnEditedConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -125,7 +126,7 @@ func TestAnEditedConfigurationIsChecked(t *testing.T) {
 	runAll(t, i, []command{{"user config check alice", 0, ""}})
 }
 
-// A full disk is not reported as a bug: the command names the file that it could not write, and
+// A full disk is not reported as a bug. The command names the file that it could not write, and
 // says what to do.
 func TestAFullDiskIsReportedAsOne(t *testing.T) {
 	t.Parallel()
@@ -140,8 +141,8 @@ func TestAFullDiskIsReportedAsOne(t *testing.T) {
 	})
 }
 
-// Ctrl-C in an editor is for the editor: the terminal sends SIGINT to both processes, and the edit
-// goes on. SIGTERM ends the command, which says where the copy is.
+// Ctrl-C in an editor is meant for the editor. The terminal sends SIGINT to both processes, and
+// the edit goes on. SIGTERM ends the command, which says where the copy of the edit is.
 func TestAnEditOutlivesAnInterrupt(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)

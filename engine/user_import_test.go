@@ -36,7 +36,7 @@ type imported struct {
 	Restored                               *restored
 }
 
-// bring imports a file and returns the command's report.
+// bring imports a file and returns the report of the command.
 func bring(t *testing.T, i *enginetest.Instance, file string, flags ...string) (r imported) {
 	t.Helper()
 	got := i.Run(t, append([]string{"user", "import", file, "--json"}, flags...)...)
@@ -71,7 +71,7 @@ func unpacked(t *testing.T, file string) map[string][]byte {
 	}
 }
 
-// shownTo returns the documents of a user that the engine serves to the user.
+// shownTo returns those documents of a user that the engine serves to the same user.
 func shownTo(t *testing.T, u *enginetest.User) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -82,8 +82,8 @@ func shownTo(t *testing.T, u *enginetest.User) map[string]string {
 	return all
 }
 
-// A user is exported and imported: on a server with the same public URL the user is as before,
-// and on another server the export becomes an archive.
+// A user is exported and imported. On a server with the same public URL the user is as before. On
+// another server the export becomes an archive.
 func TestAUserIsExportedAndImported(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
@@ -140,7 +140,7 @@ func TestAUserIsExportedAndImported(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(home.DataDir, "instance"), os.DirFS(filepath.Join(a.DataDir, "instance"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"ed25519.pem", "rsa.pem"} { // the user's export has no keys of the instance
+	for _, key := range []string{"ed25519.pem", "rsa.pem"} { // the export of a user has no keys of the instance
 		if err := os.Chmod(filepath.Join(home.DataDir, "instance", "keys", key), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestAUserIsExportedAndImported(t *testing.T) {
 	}
 }
 
-// expectExport compares the files of an export that are for other programs with the documents
+// Some files of an export are for other programs. expectExport compares them with the documents
 // that the engine serves.
 func expectExport(t *testing.T, u *enginetest.User, counts map[string]int, files map[string][]byte) {
 	t.Helper()
@@ -186,8 +186,8 @@ func expectExport(t *testing.T, u *enginetest.User, counts map[string]int, files
 	}
 }
 
-// expectArchived checks that a post is in the user's archive. Other users do not see it, and it
-// was sent to nobody.
+// expectArchived checks that a post is in the user's archive. Other users do not see the post, and
+// it was sent to nobody.
 func expectArchived(t *testing.T, u *enginetest.User, author, words, activity string) {
 	t.Helper()
 	found := u.Await(t, "archive", words, func(i enginetest.Item) bool { return i.ActivityURI == activity })
@@ -220,7 +220,7 @@ func searched(t *testing.T, u *enginetest.User, words string) string {
 	return string(u.Ask(t, http.MethodGet, "/api/search?q="+url.QueryEscape(words), nil).Body)
 }
 
-// mastodonFiles returns the files of an archive as Mastodon writes it.
+// mastodonFiles returns the files of an archive that Mastodon writes.
 func mastodonFiles(t *testing.T) map[string]string {
 	const me = "https://old.example/users/mia"
 	post := func(n int, content string) string {
@@ -261,7 +261,7 @@ func zipped(t *testing.T, files map[string]string) string {
 	return written(t, out.Bytes())
 }
 
-// tarred writes files into a tar packed with gzip, and returns its path.
+// tarred writes files into a tar that is packed with gzip. It returns the path of the tar.
 func tarred(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -295,7 +295,8 @@ func written(t *testing.T, data []byte) string {
 	return path
 }
 
-// The files that Mastodon gives its users are imported. Other servers receive only the follows.
+// The files that Mastodon gives its users can be imported. Of the imported data, other servers
+// receive only the follows.
 func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
 	mina, known, muted, rude := a.CreateUser(t, "mina"), b.CreateUser(t, "known"), b.CreateUser(t, "muted"), b.CreateUser(t, "rude")
 	files := mastodonFiles(t)
@@ -351,7 +352,7 @@ func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
 	})
 }
 
-// An import that is killed is finished by the same command, and so is an export. Nothing is there
+// An import is killed. The same command finishes it. So it is with an export. Nothing exists
 // twice.
 func TestAnExportAndAnImportThatAreKilledAreFinished(t *testing.T) {
 	t.Parallel()
@@ -360,7 +361,7 @@ func TestAnExportAndAnImportThatAreKilledAreFinished(t *testing.T) {
 	if got := i.Run(t, "user", "create", "kim"); got.Code != 0 {
 		enginetest.Skip(t, "no PostgreSQL to test with:\n"+got.Stderr)
 	}
-	i.SQL(t, "postgres") // its PostgreSQL keeps running between commands
+	i.SQL(t, "postgres") // keeps the instance's PostgreSQL running between commands
 	kim := &enginetest.User{Home: i, Name: "kim"}
 	file := manyPosts(t, posts, follows)
 	random := rand.New(rand.NewPCG(17, 3))
@@ -400,8 +401,8 @@ func TestAnExportAndAnImportThatAreKilledAreFinished(t *testing.T) {
 	}
 }
 
-// An import that exceeds a limit is refused before anything changes, and --verify-only refuses
-// it, too.
+// An import that exceeds a limit is refused before anything changes. --verify-only refuses it,
+// too.
 func TestAnImportThatExceedsALimitChangesNothing(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -441,13 +442,14 @@ func TestAnImportThatExceedsALimitChangesNothing(t *testing.T) {
 	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the configuration was written: %v, %v", after, err)
 	}
-	// Waiting mutes count once, and so do actors that are muted already.
+	// Waiting mutes count once. So do actors that the user has muted already.
 	old := written(t, []byte(few))
 	runAll(t, i, []command{{"user import " + old + " --as kim --yes", 0, ""}, {"user import " + old + " --as kim --yes", 0, ""},
 		{"user import " + written(t, []byte(more.String())) + " --as kim --yes", 65, "at most 1000"}})
 }
 
-// manyPosts writes an archive with a number of posts and follows, and returns its path.
+// manyPosts writes an archive with the given number of posts and follows. It returns the archive's
+// path.
 func manyPosts(t *testing.T, posts, follows int) string {
 	t.Helper()
 	const me = "https://old.example/users/kim"

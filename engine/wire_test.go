@@ -17,21 +17,21 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 )
 
-// wireFile has the activity that each action of the vocabulary sends to another server.
+// wireFile holds, for each action of the vocabulary, the activity that it sends to another server.
 var wireFile = filepath.Join("testdata", "actions_on_the_wire.json")
 
-// kept are the actions that send nothing to other servers: those for a user's own groups, marks
-// and requests, and those for conversations, because the host informs the members. Block is
-// delivered only where the operator has set that.
+// kept lists the actions that send nothing to other servers. Some concern a user's own groups,
+// marks and requests. Others concern conversations, whose host informs the members. Block is
+// delivered only if the operator has configured that.
 var kept = []string{"AcceptRequest", "AddMembers", "AddToGroup", "Block", "CreateConversation", "CreateGroup", "DeclineRequest", "DeleteGroup", "LeaveConversation", "MarkRead", "RemoveMember", "RemoveFromGroup", "Unblock"}
 
-// wire plays actions between two users and collects the activities that the receiving engine
+// wire plays actions between two users. It collects the activities that the receiving engine
 // stores.
 type wire struct {
 	*testing.T
 	users   [2]*enginetest.User
-	numbers map[string]string // by the part of an id that is new in each run
-	sent    map[string]any    // by action
+	numbers map[string]string // the keys are the parts of ids that are new in each run
+	sent    map[string]any    // the activity of each action
 }
 
 var (
@@ -40,7 +40,7 @@ var (
 	keys      = regexp.MustCompile(`-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----(\\n)?|z6Mk[1-9A-HJ-NP-Za-km-z]+`)
 )
 
-// does lets a user act, and collects the activity as the other user's engine has stored it.
+// does lets a user act. It collects the activity as the other user's engine has stored it.
 func (w *wire) does(by int, action string, params map[string]any) enginetest.Dispatched {
 	w.Helper()
 	made := w.users[by].Do(w.T, action, params)
@@ -80,7 +80,7 @@ func (w *wire) readable(raw string) any {
 	return d
 }
 
-// The activity of each action arrives at another engine exactly as the file has it, in JSON.
+// The activity of each action arrives at another engine exactly as wireFile has it, in JSON.
 func actionsArriveAsWritten(t *testing.T, a, b *enginetest.Instance) {
 	w := &wire{T: t, users: [2]*enginetest.User{a.CreateUser(t, "walt"), b.CreateUser(t, "wanda")}, numbers: map[string]string{}, sent: map[string]any{}}
 	w.follow()
@@ -146,7 +146,7 @@ func (w *wire) write() {
 	w.does(0, "RemoveFromStream", map[string]any{"streamId": stream, "objectId": note})
 	w.does(0, "DeleteStream", map[string]any{"streamId": stream})
 	quoting := wanda.Do(w.T, "CreateNote", map[string]any{"content": "look", "visibility": "public", "quote": note}).ObjectID
-	enginetest.Eventually(w.T, "wanda knows that the quote is approved", func() bool { // an earlier Delete would leave nothing to store
+	enginetest.Eventually(w.T, "wanda knows that the quote is approved", func() bool { // if the Delete came earlier, there would be nothing to store
 		return len(wanda.Column(w.T, `SELECT uri FROM objects WHERE raw ->> 'quoteAuthorization' IS NOT NULL`)) == 1
 	})
 	w.does(0, "RevokeQuote", map[string]any{"objectId": quoting})
