@@ -74,7 +74,7 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q, want Bearer with %s", c.name, r.Header.Get("WWW-Authenticate"), c.want)
 		}
 	}
-	f.get("/api/feed?feed=requests", bearerToken(f.token(f.alice, "llm"))).want(t, 403) // messages of strangers are for the user alone
+	f.get("/api/feed?feed=requests", bearerToken(f.token(f.alice, "llm"))).want(t, 403) // only the user's own programs read messages of strangers
 	f.get("/api/feed?feed=requests", bearerToken(alices)).want(t, 200)
 	if two := f.get("/api/feed", bearerToken(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
 		t.Errorf("two tokens: %d, want 401", two.StatusCode)
@@ -105,12 +105,12 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 		t.Errorf("CLI-02: %d of two tokens hold after one was revoked, want 1", kept)
 	}
 	f.state(f.bob, instance.UserSuspended)
-	f.get("/api/feed", bearerToken(bobs)).want(t, 401) // CLI-02b
+	f.get("/api/feed", bearerToken(bobs)).want(t, 401) // CLI-02b: the token is bob's
 	f.state(f.bob, instance.UserActive)
 	f.get("/api/feed", bearerToken(bobs)).want(t, 200)
 }
 
-// Tokens are not logged, wherever a client puts them and whichever error occurs.
+// The server logs no token, wherever a client puts it and whichever error occurs.
 func TestTokensAreNotLogged(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
@@ -187,7 +187,8 @@ func TestFeedIsReadPageByPage(t *testing.T) {
 	if r := f.get("/api/feed/"+id, token).want(t, 200); !strings.Contains(string(r.body), `"source":{"content":"0","mediaType":"text/plain"}`) {
 		t.Errorf("%s, want the words in source", r.body)
 	}
-	f.get("/api/feed/"+id, bearerToken(f.token(f.bob, "read"))).want(t, 404) // TEN-08
+	// TEN-08: bob cannot see alice's item
+	f.get("/api/feed/"+id, bearerToken(f.token(f.bob, "read"))).want(t, 404)
 	f.get("/api/feed/"+strings.ToUpper(id), token).want(t, 404)
 	theirs := f.get("/api/feed?limit=2", token).doc(t).Text("next")
 	if r := f.get("/api/feed?cursor="+theirs, bearerToken(f.token(f.bob, "read"))).want(t, 400); r.doc(t).Text("error") != "bad_cursor" {

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// walk reads a collection to its end, and returns the ids of its items. It calls between after
-// each page.
+// walk reads a collection to its end and returns the ids of its items. After each page it calls
+// between().
 func (f *fixture) walk(id string, between func(), how ...asking) []vocab.ID {
 	f.Helper()
 	next := f.get(id, how...).want(f, 200).doc(f.T).Text("first")

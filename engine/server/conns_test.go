@@ -14,14 +14,14 @@ import (
 )
 
 // Browsers and proxies open connections before they have a request. Shutdown does not wait for
-// these connections, but it waits for requests that have begun.
+// these connections. It waits for requests that have begun.
 func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 	t.Parallel()
 	asked, stopping := make(chan struct{}), make(chan struct{})
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(asked)
 		<-stopping
-		_, _ = io.WriteString(w, "done") // the test checks the client's copy
+		_, _ = io.WriteString(w, "done") // the error does not matter: the test checks the text that the client received
 	})}
 	Harden(srv, nil)
 	srv.RegisterOnShutdown(func() { close(stopping) })
@@ -46,7 +46,7 @@ func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		answered <- string(body)
 	}()
-	<-asked // connections are accepted in order, so the silent one is accepted, too
+	<-asked // the server accepts connections in order, so it has accepted the silent one, too
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(ctx); err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A conversation ends for a member whose server finds that the host or the conversation is gone.
-// Only the host's own server can say so. A server that does not answer ends nothing.
+// A member's server finds that the host or the conversation is gone. The conversation then ends
+// for the member. Only the host's own server can say that it is gone. A server that does not
+// answer ends nothing.
 func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 	t.Parallel()
 	const host = "/users/dora"
@@ -26,14 +27,15 @@ func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 		return func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", isProblem)
 			rw.WriteHeader(status)
-			_, _ = rw.Write([]byte(`{"type":"https://p/whatever"}`)) // as above
+			_, _ = rw.Write([]byte(`{"type":"https://p/whatever"}`)) // the client may have hung up
 		}
 	}
 	elsewhere := func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, "http://127.0.0.3:1/gone", http.StatusFound)
 	}
 	for name, c := range map[string]struct {
-		post, conversation, actor http.HandlerFunc // nil: the actor still exists
+		// if actor is nil, the actor still exists
+		post, conversation, actor http.HandlerFunc
 		want                      int
 		closed                    bool
 	}{
@@ -85,7 +87,7 @@ func TestAConversationEndsWithAHostThatIsGone(t *testing.T) {
 	}
 }
 
-// The engine also finds that a host is gone when it asks the host for missing entries.
+// The engine asks the host for missing entries, and so finds that the host is gone.
 func TestAHostThatIsGoneIsMetByALogThatHasAGap(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)

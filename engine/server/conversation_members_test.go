@@ -17,14 +17,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// away is a conversation whose host, dora, is on another server. Bob is a member.
+// away is a conversation whose host, dora, is on another server. bob is a member.
 type away struct {
 	*talk
 	peer  *peertest.Peer
 	host  *mlstest.Device
 	mine  *mlstest.Device
-	uri   string // its path there
-	his   string // bob's copy
+	uri   string // the conversation's path on the host's server
+	his   string // the path of bob's copy
 	where uuid.UUID
 }
 
@@ -33,7 +33,7 @@ func newAway(t *testing.T) *away {
 	return newAwayIf(t, true)
 }
 
-// newAwayIf is newAway, but a device of bob has joined only if confirmed is true.
+// newAwayIf is like newAway, but a device of bob has joined only if confirmed is true.
 func newAwayIf(t *testing.T, confirmed bool) *away {
 	t.Helper()
 	k := newTalk(t)
@@ -56,8 +56,8 @@ func newAwayIf(t *testing.T, confirmed bool) *away {
 
 func (w *away) him() string { return string(w.local.ID(w.bob)) }
 
-// answers sets the host's answer to requests for a part of the conversation. The test fails if bob
-// has not signed such a request.
+// answers sets the host's answer to requests for a part of the conversation. The test fails if
+// such a request is not signed by bob.
 func (w *away) answers(part string, status int, kind string, body any, see ...func(*http.Request)) {
 	w.peer.Handle(w.uri+part, func(rw http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Signature-Input"), w.him()) {
@@ -103,11 +103,11 @@ func TestAMemberSubmitsToAHostElsewhere(t *testing.T) {
 	}
 	w.post(w.him(), w.his+"/reset", map[string]any{}).want(t, 202)
 	w.get(w.his+"/group-info", bearerToken(w.tokens[w.him()])).want(t, 200)
-	w.post(w.him(), w.his+"/messages", map[string]any{"message": w.group.Plain(w.mine)}).want(t, 422) // plain text is not sent to the host
+	w.post(w.him(), w.his+"/messages", map[string]any{"message": w.group.Plain(w.mine)}).want(t, 422) // bob's server does not send plain text to the host
 }
 
-// Row 9: bob is removed from a conversation on another server. His own server refuses him its
-// copy, too.
+// Row 9 of docs/conversations.md, Cases and their tests. bob is removed from a conversation on
+// another server. His own server also refuses to show him the copy.
 func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)
@@ -122,7 +122,8 @@ func TestARemovedMemberIsRefusedItsCopy(t *testing.T) {
 	w.get("/api/mls/messages", bearerToken(w.tokens[w.him()])).want(t, 200)
 }
 
-// A program gets a host's refusal in this server's form. None of the host's own text is passed on.
+// A program gets a host's refusal in this server's form. The refusal contains no text of the
+// host's.
 func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)
@@ -189,8 +190,8 @@ func TestRefusalsOfHostsArePassedOn(t *testing.T) {
 	}
 }
 
-// An entry with a number that is too high shows a gap. The engine reads the missing entries from
-// the host's log.
+// An entry arrives whose number is too high, so there is a gap. The engine reads the missing
+// entries from the host's log.
 func TestAGapIsFilledFromTheHostsLog(t *testing.T) {
 	t.Parallel()
 	w := newAway(t)

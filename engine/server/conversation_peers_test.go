@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// signedWith signs a request with its body, as another server does.
+// signedWith signs a request and its body, as another server does.
 func (k *talk) signedWith(key signature.Key, body string) asking { return k.signedAt(start, key, body) }
 
 func (k *talk) signedAt(at time.Time, key signature.Key, body string) asking {
@@ -39,7 +39,7 @@ func (k *talk) signedAt(at time.Time, key signature.Key, body string) asking {
 	}
 }
 
-// submit posts a body, signed with carol's key.
+// submit posts a body. The request is signed with carol's key.
 func (k *talk) submit(to string, body map[string]any) response {
 	k.Helper()
 	k.keys++
@@ -54,8 +54,8 @@ func (k *talk) look(to string, key signature.Key) response {
 	return k.get(k.peerPath()+to, k.signedWith(key, ""))
 }
 
-// Rows 9 to 12: a member on another server signs its requests. It is answered like a local user
-// until it is removed.
+// Rows 9 to 12 of docs/conversations.md, Cases and their tests. A member on another server signs
+// its requests. Until the member is removed, it gets the same answers as a local user.
 func TestRow12AMemberElsewhereIsServedByItsSignature(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -79,19 +79,19 @@ func TestRow12AMemberElsewhereIsServedByItsSignature(t *testing.T) {
 		t.Error("a message that comes again is not known")
 	}
 	text := string(toDoc(t, message).JSON())
-	k.send(k.peerPath()+"/messages", text+" ", k.signedWith(k.carolKey, text)).want(t, 401) // carol has signed another body
+	k.send(k.peerPath()+"/messages", text+" ", k.signedWith(k.carolKey, text)).want(t, 401) // carol has signed a body without the last space
 	other := mlstest.NewGroup(phone)
-	k.submit("/messages", map[string]any{"message": other.Message()}).want(t, 400) // row 11: another group
-	late, _ := k.group.Commit(k.device, mlstest.Change{})                          // row 12: alice's device, carol's signature
+	k.submit("/messages", map[string]any{"message": other.Message()}).want(t, 400) // row 11: a message of another group
+	late, _ := k.group.Commit(k.device, mlstest.Change{})                          // row 12: alice's device made the commit, carol signs the request
 	k.submit("/commits", map[string]any{"commit": late, "groupInfo": k.group.Info(k.device)}).want(t, 403)
-	back, rejoined := k.group.Rejoin(phone, phone) // row 10
+	back, rejoined := k.group.Rejoin(phone, phone) // row 10: carol's device joins again
 	k.look("/group-info", k.carolKey).want(t, 200)
 	k.submit("/external-commit", map[string]any{"commit": back, "groupInfo": rejoined.Info(phone)}).want(t, 201)
 	k.submit("/commits", map[string]any{"commit": late, "groupInfo": k.group.Info(k.device)}).want(t, 409)
 	k.group = rejoined
 	commit, next := k.group.Commit(k.device, mlstest.Change{Remove: []*mlstest.Device{phone}})
 	k.post(k.device.Identity, k.path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(k.device)}).want(t, 201)
-	for _, path := range []string{"", "/log", "/group-info"} { // row 9
+	for _, path := range []string{"", "/log", "/group-info"} { // row 9: carol is removed
 		k.look(path, k.carolKey).want(t, 403)
 	}
 	k.submit("/messages", map[string]any{"message": next.Message()}).want(t, 403)
@@ -101,8 +101,8 @@ func TestRow12AMemberElsewhereIsServedByItsSignature(t *testing.T) {
 	}
 }
 
-// The server of a member pays for the actors that the member's commit adds. If the commit is of
-// another epoch, no actor is fetched.
+// A member's commit adds actors. The domain of the member's server pays for fetching them. If the
+// commit is of another epoch, no actor is fetched.
 func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -126,7 +126,7 @@ func TestAMemberElsewherePaysForWhatItsCommitFetches(t *testing.T) {
 }
 
 // Signed requests for conversations and key packages that the signer may not use count as reads of
-// strangers. They take no connections from users.
+// strangers. They use no connections that are meant for users.
 func TestSignersOfOtherServersReadAsStrangers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -155,12 +155,12 @@ func (u unread) Read([]byte) (int, error) {
 
 func (unread) Close() error { return nil }
 
-// A conversation refuses requests of other servers for the same reasons as an inbox does.
+// A conversation refuses requests of other servers for the same reasons as an inbox.
 func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, secure)
 	k.add(mlstest.NewDevice(string(k.carol.ID), start))
-	k.get(k.peerPath()).want(t, 401) // in secure mode, too
+	k.get(k.peerPath()).want(t, 401) // the server is in secure mode
 	k.look("", k.carolKey).want(t, 200)
 
 	closed := func(r *http.Request) { r.Body = unread{t} }
@@ -173,7 +173,8 @@ func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
 		post(k.signedAt(start.Add(away), k.carolKey, body)).want(t, 401)
 	}
 	_, stranger := k.remote("https://peer.example/users/stranger")
-	post(k.signedWith(stranger, body)).want(t, 404) // not a member: the body is not read
+	// the signer is not a member, so the body is not read
+	post(k.signedWith(stranger, body)).want(t, 404)
 
 	k.inbox.refuses = fault.New(fault.RateLimited, "too many activities").After(time.Minute)
 	if r := post(k.signedWith(k.carolKey, body)).want(t, 429); r.Header.Get("Retry-After") != "60" {
@@ -182,7 +183,7 @@ func TestAConversationRefusesServersAsInboxesDo(t *testing.T) {
 	k.look("/log", k.carolKey).want(t, 429)
 	k.inbox.refuses = nil
 
-	k.policy.Suspended = []vocab.ID{k.carol.ID} // a suspended actor's key is not fetched
+	k.policy.Suspended = []vocab.ID{k.carol.ID} // the key of a suspended actor is not fetched
 	post(k.signedWith(k.carolKey, body)).want(t, 401)
 	k.look("", k.carolKey).want(t, 401)
 	k.policy.Suspended, k.policy.Blocked = nil, []string{k.carol.ID.Host()}
@@ -198,8 +199,9 @@ func TestASubmissionHasABound(t *testing.T) {
 	k.send(k.peerPath()+"/messages", huge, k.signedWith(k.carolKey, huge), header("Idempotency-Key", "huge")).want(t, 413)
 }
 
-// Entries of members are stored and sent to the other members. So a domain may add only a limited
-// amount a day to the logs of each host. It may still read when that is used up.
+// The host stores the entries of members and sends them to the other members. So a domain may add
+// only a limited amount a day to the logs of each host. When the amount is used up, the domain's
+// actors may still read.
 func TestAMemberElsewhereAddsToALogWhatADayHasRoomFor(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -207,7 +209,7 @@ func TestAMemberElsewhereAddsToALogWhatADayHasRoomFor(t *testing.T) {
 	storage, most := k.deps.Conversations.Storage, policy.HostedLogs.Rate.Burst
 	storage.Count(k.bob, k.carol.ID, most)
 	storage.Count(k.alice, k.carol.ID, most-1)
-	k.submit("/messages", map[string]any{"message": mlstest.NewGroup(k.device).Message()}).want(t, 400) // this stores nothing
+	k.submit("/messages", map[string]any{"message": mlstest.NewGroup(k.device).Message()}).want(t, 400) // this request stores nothing
 	k.submit("/messages", map[string]any{"message": k.group.Message()}).want(t, 201)
 	closed := func(r *http.Request) { r.Body = unread{t} }
 	r := k.send(k.peerPath()+"/messages", "", k.signedWith(k.carolKey, "{}"), closed, header("Idempotency-Key", "full")).want(t, 429)

@@ -52,7 +52,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// make requests a conversation, and fails the test unless the response has this status.
+// make requests a conversation. It fails the test unless the response has the given status.
 func (p *pair) make(status int, body map[string]any) (c shown) {
 	p.Helper()
 	r := p.post(p.device.Identity, "/api/conversations", body).want(p.T, status)
@@ -65,7 +65,7 @@ func (p *pair) make(status int, body map[string]any) (c shown) {
 	return c
 }
 
-// open begins the conversation, which is not encrypted yet.
+// open begins the conversation, which is not yet encrypted.
 func (p *pair) open() shown {
 	p.Helper()
 	c := p.make(http.StatusCreated, map[string]any{"with": p.him})
@@ -89,7 +89,8 @@ func (p *pair) note(text string, isOwn bool) {
 	})
 }
 
-// refused fails the test unless the API refuses to make a conversation with this status and code.
+// refused fails the test unless the API refuses to make a conversation, with the given status and
+// code.
 func (p *pair) refused(status int, code string, body map[string]any) {
 	p.Helper()
 	var problem struct{ Error string }
@@ -118,8 +119,8 @@ func TestAConversationIsOpenedWithAnActor(t *testing.T) {
 	p.refused(422, "invalid_parameter", map[string]any{"upgrades": c.ID, "predecessor": c.ID, "groupInfo": p.group.Info(p.device)})
 }
 
-// Each entry of a timeline is on one page, the newest first. A cursor is valid only for its own
-// conversation. The user marks entries as read by a number, and the mark never moves back.
+// Each entry of a timeline is on one page, newest first. A cursor is valid only for its own
+// conversation. The user marks entries as read up to a number. The mark never moves back.
 func TestATimelineIsReadInPagesAndMarked(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -165,8 +166,8 @@ func TestATimelineIsReadInPagesAndMarked(t *testing.T) {
 	mark(`{}`, 204, 1)
 }
 
-// The commit that adds bob encrypts the conversation. Its id and its earlier entries stay. After
-// it is closed, only one conversation may continue it.
+// The commit that adds bob encrypts the conversation. The conversation keeps its id and its
+// earlier entries. After it is closed, only one conversation may continue it.
 func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -209,8 +210,8 @@ func TestAConversationOfTwoIsUpgradedAndContinued(t *testing.T) {
 	p.refused(409, "successor_exists", map[string]any{"predecessor": c.ID, "groupInfo": mlstest.NewGroup(p.device).Info(p.device)})
 }
 
-// Alice begins an upgrade, so her conversation is live with her as the host. Then bob's upgrade
-// makes bob the host. Requests for the conversation still find it.
+// alice begins an upgrade, so the engine runs her conversation with her as the host. Then bob's
+// upgrade makes bob the host. Requests for the conversation still find it.
 func TestAConversationThatGetsAnotherHostIsFound(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

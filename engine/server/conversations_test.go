@@ -23,8 +23,8 @@ type talk struct {
 	*fixture
 	id     uuid.UUID
 	path   string
-	tokens map[string]string // by actor
-	device *mlstest.Device   // of alice
+	tokens map[string]string // the keys are actors
+	device *mlstest.Device   // alice's device
 	group  *mlstest.Group
 	keys   int
 }
@@ -66,7 +66,7 @@ func toDoc(t *testing.T, body map[string]any) vocab.Doc {
 	return d
 }
 
-// add adds a device to the group by a commit of alice.
+// add adds a device to the group by a commit of alice's.
 func (k *talk) add(d *mlstest.Device) response {
 	k.Helper()
 	commit, next := k.group.Commit(k.device, mlstest.Change{Add: []*mlstest.Device{d}})
@@ -74,8 +74,8 @@ func (k *talk) add(d *mlstest.Device) response {
 	return k.post(k.device.Identity, k.path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(k.device), "welcomes": [][]byte{next.Welcome(d)}}).want(k.T, 201)
 }
 
-// invite stores bob's copy of the conversation at the current epoch, as a Welcome does when it
-// arrives. It returns the path of the copy.
+// invite stores bob's copy of the conversation at the current epoch, as an arriving Welcome does.
+// It returns the path of the copy.
 func (k *talk) invite() string {
 	k.Helper()
 	host, mine := k.local.ID(k.alice), uuid.New()
@@ -91,8 +91,8 @@ func (k *talk) invite() string {
 	return "/api/conversations/" + mine.String()
 }
 
-// heard tells bob's copy that the log has entries up to a number, and waits until the copy has
-// them all.
+// heard tells bob's copy that the log has entries up to a number. It waits until the copy has all
+// of them.
 func (k *talk) heard(path string, seq int64) {
 	k.Helper()
 	k.tellOf(path, seq)
@@ -188,8 +188,8 @@ func TestTwoUsersTalkOverTheAPI(t *testing.T) {
 	}
 }
 
-// The host's first message makes the conversation live. After that the same requests get the same
-// answers, although the engine does not look into the database first.
+// The host's first message makes the engine keep the conversation in memory. Afterwards the same
+// requests get the same answers, without a look into the database.
 func TestAConversationAnswersTheSameAsleepAndLive(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -200,7 +200,8 @@ func TestAConversationAnswersTheSameAsleepAndLive(t *testing.T) {
 		if got := k.post(me, k.path+"/messages", toOne); got.StatusCode != 422 || !strings.Contains(string(got.body), `"has_host"`) {
 			t.Errorf("%s: a message to one member is answered with %d %s", how, got.StatusCode, got.body)
 		}
-		k.post(him, k.path+"/messages", message()).want(t, 404) // it is alice's
+		// the path is that of alice's copy
+		k.post(him, k.path+"/messages", message()).want(t, 404)
 		k.post(me, k.path+"/messages", message()).want(t, 201)
 	}
 }
@@ -249,7 +250,7 @@ func TestALostCommitIsToldWhatIsMissing(t *testing.T) {
 	if info.Epoch != 1 || string(info.GroupInfo) != string(winner["groupInfo"].([]byte)) {
 		t.Errorf("the group info is of epoch %d", info.Epoch)
 	}
-	k.send(k.path+"/commits", string(toDoc(t, request()).JSON()), bearerToken(k.tokens[me]), header("Content-Type", "application/json")).want(t, 400) // no key
+	k.send(k.path+"/commits", string(toDoc(t, request()).JSON()), bearerToken(k.tokens[me]), header("Content-Type", "application/json")).want(t, 400) // without an idempotency key
 	k.post(me, k.path+"/commits", map[string]any{"commit": "noise"}).want(t, 422)
 	k.post(me, k.path+"/commits", map[string]any{"comit": "AAAA"}).want(t, 422)
 	k.send(k.path+"/messages", "{}", bearerToken(k.tokens[me])).want(t, 415)
@@ -308,7 +309,7 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 		t.Errorf("the stats are %+v", stats)
 	}
 
-	// The collection shows everybody the package of last resort.
+	// The public collection shows the package of last resort.
 	actor := k.get(him).want(t, 200).doc(t)
 	collection := k.get(actor.Text("keyPackages")).want(t, 200).doc(t)
 	items, _ := collection["items"].([]any)
@@ -332,7 +333,8 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 	}
 	k.get(actor.Text("keyPackages")+"/"+uuid.NewString()).want(t, 404)
 
-	// An actor that bob follows may claim packages, and at last the package of last resort.
+	// An actor that bob follows may claim packages. When the others are used up, it gets the
+	// package of last resort.
 	path := strings.TrimPrefix(actor.Text("keyPackages"), origin) + "/claim"
 	k.send(path, "").want(t, 401)
 	claimed := func(r *http.Request) {
@@ -348,7 +350,7 @@ func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
 			r.Header[name] = v
 		}
 	}
-	k.send(path, "{ }", claimed).want(t, 401) // another body
+	k.send(path, "{ }", claimed).want(t, 401) // the actor signed another body
 	k.send(path, "{}", claimed).want(t, 403)
 	k.relate(k.bob, user.Following, user.Accepted, k.carol.ID, start)
 	claim := func() (content string) {
@@ -396,7 +398,7 @@ func TestConversationsAreListedInPages(t *testing.T) {
 		k.post(me, "/api/conversations", map[string]any{"groupInfo": mlstest.NewGroup(k.device).Info(k.device)}).want(t, 201).decode(t, &made)
 		want = append(want, made.ID)
 	}
-	slices.Reverse(want) // the newest first
+	slices.Reverse(want) // newest first
 	var got []uuid.UUID
 	var sizes []int
 	for path := "/api/conversations"; path != ""; {

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// owe adds a delivery of an activity to an inbox on each host, and returns the job.
+// owe adds one delivery of an activity to an inbox on each host. It returns the job.
 func (f *fixture) owe(u vocab.Username, n int, hosts ...string) user.Job {
 	f.Helper()
 	j := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: vocab.ID(fmt.Sprint("https://here.example/activities/", n)), Object: vocab.ID(fmt.Sprint("https://here.example/objects/", n)),
@@ -29,8 +29,7 @@ func (f *fixture) owe(u vocab.Username, n int, hosts ...string) user.Job {
 	return j
 }
 
-// tried attempts all deliveries of u. Each attempt ends with the outcome that ends has for its
-// host.
+// tried attempts all deliveries of u. The parameter ends has the outcome for each host.
 func (f *fixture) tried(u vocab.Username, ends map[string]user.Outcome) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *user.Tx) error {
@@ -154,7 +153,7 @@ func TestDeliveriesAreShownToWhoseTheyAre(t *testing.T) {
 	}
 }
 
-// A client may write a host as an operator does.
+// A client may write a host in the same forms as an operator.
 func TestDeliveriesAreFoundByAHostHoweverItIsWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

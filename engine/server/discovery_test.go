@@ -238,7 +238,7 @@ func TestActorsAreServed(t *testing.T) {
 func TestActorNeedsNoDatabaseOfTheUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	nobase := mustName(t, "nobase") // active, but without a database
+	nobase := mustName(t, "nobase") // an active user without a database
 	if _, err := f.store.Instance.Users.Reserve(t.Context(), nobase); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestActorNeedsNoDatabaseOfTheUser(t *testing.T) {
 	}
 }
 
-// A user whose files are damaged is answered with 503. A peer may take a 404 as a deletion.
+// If a user's files are damaged, the server answers 503. A peer could take a 404 for a deletion.
 func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(*fixture) error{
@@ -280,8 +280,8 @@ func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 	}
 }
 
-// A user whose profile cannot be read is still served, with the settings of a user who closed
-// everything.
+// The server still serves a user whose profile it cannot read. It uses the settings of a user who
+// permits nothing to strangers.
 func TestAUserWhoseProfileIsBrokenIsServedClosed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -70,7 +70,7 @@ func (f *fixture) openStream(url, token string, change ...asking) *eventStream {
 	return &eventStream{f, bufio.NewScanner(resp.Body), cancel}
 }
 
-// await reads up to the first line with a prefix, and returns the rest of that line.
+// await reads up to the first line with the prefix begin. It returns the rest of that line.
 func (s *eventStream) await(begin string) string {
 	s.f.Helper()
 	for s.lines.Scan() {
@@ -92,7 +92,7 @@ func TestEventsAreStreamedAndResumed(t *testing.T) {
 	if got := s.await("data: "); !strings.HasPrefix(got, `{"type":"hello","cursor":"0-0"`) {
 		t.Errorf("the stream begins with %s", got)
 	}
-	f.addEvent(f.bob, "create.received") // not alice's
+	f.addEvent(f.bob, "create.received") // alice's stream does not show it
 	f.addEvent(f.alice, "like.received")
 	first := s.await("id: ")
 	if got := s.await("event: "); got != "like.received" {
@@ -192,7 +192,7 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 	f.get("/api/events", bearerToken(token)).want(t, 401)
 }
 
-// An idle stream sends comments. It may last longer than the time limit of a request.
+// An idle stream sends comments. It may stay open longer than the time limit of a request.
 func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 	f := newFixture(t)
 	server.SetCommentTime(f.server, 5*time.Millisecond)
@@ -209,7 +209,7 @@ func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 	s.close()
 }
 
-// Streams do not count as connections, so open streams keep nobody else from connecting.
+// Streams do not count as connections. So open streams do not keep other clients from connecting.
 func TestStreamsDoNotCountAsConnections(t *testing.T) {
 	f := newFixture(t)
 	srv := httptest.NewUnstartedServer(f.public)

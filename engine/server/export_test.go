@@ -12,10 +12,10 @@ import (
 // OpenAPI returns the description of the client API.
 func OpenAPI() []byte { return openAPI() }
 
-// Route is an address that this server answers.
+// Route is a method and path that this server answers.
 type Route struct {
 	Method, Path string
-	Admin        bool // on the operator's side
+	Admin        bool // whether it is on the operator's side
 }
 
 // Routes returns all registered routes.
@@ -32,17 +32,18 @@ func (s *Server) Routes() (all []Route) {
 	return all
 }
 
-// Held returns how many bytes of request bodies count as in memory.
+// Held returns how many bytes of request bodies are counted as in memory.
 func (s *Server) Held() int64 { return s.federation.bodies.Used() }
 
-// KeptPages returns how many bytes the pages take that are kept for the next reader.
+// KeptPages returns how many bytes of pages are kept for later readers.
 func (s *Server) KeptPages() int {
 	s.collections.recent.mu.Lock()
 	defer s.collections.recent.mu.Unlock()
 	return s.collections.recent.bytes
 }
 
-// HoldReads takes all places that strangers at an address have for reads. release gives them back.
+// HoldReads uses up all places for reads that strangers at an address have. release() frees the
+// places.
 func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	payer, n := policy.NameAddress(networkOf(address)), int64(0)
 	for s.actors.strangers.reads.Take(payer, 1) {
@@ -51,8 +52,8 @@ func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	return func() { s.actors.strangers.reads.Give(payer, n) }
 }
 
-// HoldAnswers takes all room that clients at an address have for large answers. release gives it
-// back.
+// HoldAnswers uses up all room for large answers that clients at an address have. release() frees
+// the room.
 func (s *Server) HoldAnswers(address netip.Addr) (release func()) {
 	payer, n := policy.NameAddress(networkOf(address)), int64(0)
 	for s.answers.Take(payer, 1<<10) {
@@ -61,11 +62,11 @@ func (s *Server) HoldAnswers(address netip.Addr) (release func()) {
 	return func() { s.answers.Give(payer, n) }
 }
 
-// HeldAnswers returns how many bytes of large answers count as being sent.
+// HeldAnswers returns how many bytes of large answers are counted as being sent.
 func (s *Server) HeldAnswers() int64 { return s.answers.Used() }
 
-// HoldAtMost limits the bytes of request bodies in memory, and separately those of actions. Call
-// it before the first request.
+// HoldAtMost limits the bytes of request bodies in memory, and has a separate limit of the same
+// size for the bodies of actions. Call it before the first request.
 func (s *Server) HoldAtMost(bytes int64) {
 	s.federation.bodies, s.api.bodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)
 }
@@ -73,15 +74,15 @@ func (s *Server) HoldAtMost(bytes int64) {
 // SetCommentTime sets how often an idle stream sends a comment.
 func SetCommentTime(s *Server, t time.Duration) { s.events.commentTime = t }
 
-// SetPingTimes sets how often WebSockets are pinged, and how long a pong may take.
+// SetPingTimes sets how often the server pings WebSockets, and how long a pong may take.
 func SetPingTimes(s *Server, every, grace time.Duration) {
 	s.webSockets.pingTime, s.webSockets.pongTime = every, grace
 }
 
-// SetFrameTime sets how long a program may take to accept a frame of a WebSocket.
+// SetFrameTime sets how long a program may take to accept one frame of a WebSocket.
 func SetFrameTime(s *Server, t time.Duration) { s.webSockets.frameTime = t }
 
-// HardenCounted does the same as Harden. The function that it returns counts the open connections.
+// HardenCounted does the same as Harden. counted() returns the number of open connections.
 func HardenCounted(srv *http.Server) (counted func() int64) {
 	c := newConns(nil)
 	harden(srv, c)

@@ -20,7 +20,7 @@ import (
 )
 
 // mixedAway is a conversation whose host is on another server. Its other members are bob and sam.
-// Sam's server knows only the SWICG draft.
+// sam's server knows only the SWICG draft.
 type mixedAway struct {
 	*away
 	sam vocab.ID
@@ -47,8 +47,8 @@ func newMixedAway(t *testing.T) *mixedAway {
 	return w
 }
 
-// adds delivers an Add of the host to bob. The Add says that a message of bob is in the host's
-// log.
+// adds delivers an Add of the host's to bob. The Add says that the host's log contains a message
+// of bob's.
 func (w *mixedAway) adds(content []byte, epoch int64) {
 	w.Helper()
 	w.seq++
@@ -72,8 +72,8 @@ func (w *mixedAway) adds(content []byte, epoch int64) {
 	})
 }
 
-// wantOwed fails unless bob owes exactly these deliveries, in this order. Each text in want has
-// the recipient and the type of the object. wantOwed returns the activities.
+// wantOwed fails the test unless bob owes exactly these deliveries, in this order. Each text in
+// want has the recipient and the type of the object. wantOwed returns the activities.
 func (w *mixedAway) wantOwed(what string, want ...string) (all []vocab.Doc) {
 	w.Helper()
 	var got []string
@@ -126,8 +126,8 @@ func TestAMemberThatCannotBeFoundSilencesNobody(t *testing.T) {
 	w.wantOwed("a message", string(w.sam)+" PrivateMessage")
 }
 
-// Sam's server knows only the draft, so bob's server sends sam a message of bob as a Create. It
-// does so once, after the host has said that the message is in its log.
+// sam's server knows only the draft, so bob's server sends bob's messages to sam as Creates. It
+// sends each message once, after the host has said that its log contains the message.
 func TestAMessageLeavesOnceItsHostHasPutItInOrder(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -135,7 +135,7 @@ func TestAMessageLeavesOnceItsHostHasPutItInOrder(t *testing.T) {
 	words := w.group.Message()
 	w.says(words, 201)
 	w.wantOwed("before the host's word")
-	w.says(words, 201) // the program sends it again
+	w.says(words, 201) // the program repeats the request
 	w.adds(words, 1)
 	all := w.wantOwed("after it", string(w.sam)+" PrivateMessage")
 	if len(all) == 1 {
@@ -151,8 +151,8 @@ func TestAMessageLeavesOnceItsHostHasPutItInOrder(t *testing.T) {
 	w.wantOwed("when it is sent again")
 }
 
-// A host adds messages of bob to its log that bob's device did not write, or that the host had
-// refused. Bob's server does not send them in bob's name.
+// A host adds messages to its log in bob's name. bob's device did not write them, or the host had
+// refused them. bob's server does not send them in bob's name.
 func TestNothingLeavesThatBobDidNotSay(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -165,8 +165,8 @@ func TestNothingLeavesThatBobDidNotSay(t *testing.T) {
 	w.wantOwed("what was refused")
 }
 
-// The host's answer to a message is lost. Bob's server sends the message to sam only after the
-// host has added it to its log, and not if bob blocks sam by then.
+// The host's answer to a message is lost. bob's server sends the message to sam only after the
+// host has added it to its log. If bob blocks sam by then, sam does not get it.
 func TestAMessageWhoseAnswerIsLostLeavesLater(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)
@@ -182,9 +182,9 @@ func TestAMessageWhoseAnswerIsLostLeavesLater(t *testing.T) {
 	w.wantOwed("of the second, to a blocked actor")
 }
 
-// A commit adds an actor whose server knows only the draft. The host refuses the commit because it
-// has it already, so bob's server still waits for the host's Add. Then it sends the commit before
-// the actor's Welcomes.
+// A commit adds an actor whose server knows only the draft. The host refuses the commit because
+// its log already contains it, so bob's server still waits for the host's Add. Then bob's server
+// sends the commit before the actor's Welcomes.
 func TestACommitLeavesBeforeItsWelcomes(t *testing.T) {
 	t.Parallel()
 	w := newMixedAway(t)

@@ -34,8 +34,9 @@ func (k *talk) owes() (all []string) {
 	return all
 }
 
-// A program sends a commit again, to recipients that the first request did not name or did not
-// find. Only those get it. The program cannot make the commit anew, because its epoch is past.
+// A program sends a commit again, because the first request did not name or did not find some
+// recipients. Only those recipients get it. The program cannot make a new commit, because the
+// epoch is past.
 func TestAMessageThatIsSentAgainGoesToRecipientsThatItHadNot(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -59,7 +60,8 @@ func TestAMessageThatIsSentAgainGoesToRecipientsThatItHadNot(t *testing.T) {
 		}
 		return string(b)
 	}
-	k.arrive(carol, "PrivateMessage", g.PrivateCommit(), nil) // another commit of the epoch
+	// another commit of the same epoch
+	k.arrive(carol, "PrivateMessage", g.PrivateCommit(), nil)
 	first := send("", carol)
 	if got := k.owes(); !slices.Equal(got, []string{said(carol, carol)}) {
 		t.Errorf("bob owes %q, want one to carol", got)

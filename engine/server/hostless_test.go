@@ -21,13 +21,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// arrive stores a Create of a message in bob's database, as his inbox does.
+// arrive stores a Create of a message in bob's database, as bob's inbox does.
 func (k *talk) arrive(from string, kind string, content []byte, more vocab.Doc) conversation.Outcome {
 	k.Helper()
 	return k.arriveTold(from, kind, content, more, nil)
 }
 
-// arriveTold is arrive with the function that decides which events are added.
+// arriveTold is like arrive. The function tells() decides which events are added.
 func (k *talk) arriveTold(from string, kind string, content []byte, more vocab.Doc, tells func(trust string) bool) conversation.Outcome {
 	k.Helper()
 	object := vocab.Doc{"type": kind, "id": from + "/objects/" + uuid.NewString(), "attributedTo": from, "to": []any{string(k.local.ID(k.bob))}, "mediaType": "message/mls", "encoding": "base64",
@@ -48,7 +48,7 @@ func (k *talk) arriveTold(from string, kind string, content []byte, more vocab.D
 	return o
 }
 
-// Carol began a group with another program, so the group has no host. Bob joins by a Welcome, and
+// carol began a group with another program, so the group has no host. bob joins by a Welcome, and
 // his device tells the engine the id of the group.
 func TestAGroupWithoutAHost(t *testing.T) {
 	t.Parallel()
@@ -100,8 +100,8 @@ func TestAGroupWithoutAHost(t *testing.T) {
 	}
 }
 
-// PAY-01: actors of one domain leave room for actors of other domains. This holds for invitations,
-// and for messages that wait for the Welcome to their group.
+// PAY-01: the actors of one domain leave room for actors of other domains. That holds for
+// invitations and for messages that wait for the Welcome to their group.
 func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -167,7 +167,7 @@ func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 	}
 }
 
-// began adds bob to a group without a host that carol began.
+// began adds bob to a group without a host. carol began the group.
 func (k *talk) began() (path string, g *mlstest.Group, hers, mine *mlstest.Device) {
 	k.Helper()
 	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
@@ -191,7 +191,7 @@ func TestMessagesOfAGroupWithoutAHostGoToThoseThatAreNamed(t *testing.T) {
 	path, g, _, mine := k.began()
 	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
 	message := g.Message()
-	k.post(him, path+"/messages", map[string]any{"message": message}).want(t, 422) // for nobody
+	k.post(him, path+"/messages", map[string]any{"message": message}).want(t, 422) // the request names no recipient
 	body := map[string]any{"message": message, "to": []any{from, string(k.local.ID(k.alice))}}
 	first := k.post(him, path+"/messages", body).want(t, 201)
 	again := k.post(him, path+"/messages", body).want(t, 201)
@@ -233,8 +233,9 @@ func TestMessagesOfAGroupWithoutAHostGoToThoseThatAreNamed(t *testing.T) {
 	}
 }
 
-// A stranger who has learned a group's id does not become a member by sending a message with it.
-// An actor becomes a member if a member's message names it, or if bob's device writes to it.
+// A stranger has learned a group's id and sends a message with it. That does not make the stranger
+// a member. An actor becomes a member if a member's message names it, or if bob's device writes to
+// it.
 func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -258,7 +259,7 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 		}
 	}
 	check("at first", him, from)
-	if o := k.arrive(eve, "PrivateMessage", g.Message(), nil); !o.Kept { // the devices find that they cannot read it
+	if o := k.arrive(eve, "PrivateMessage", g.Message(), nil); !o.Kept { // the devices will find that they cannot read it
 		t.Errorf("a stranger's message: %+v", o)
 	}
 	check("after a stranger's message", him, from)
@@ -268,7 +269,7 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	k.post(him, path+"/messages", map[string]any{"message": g.Message(), "to": []any{from, alice}}).want(t, 201)
 	check("after bob's message", him, from, dan, alice)
 
-	if _, err := dbtest.SQL(t, k.store, k.bob).ExecContext(t.Context(), `DELETE FROM conversation_members WHERE actor_uri <> $1`, him); err != nil { // as older releases stored it
+	if _, err := dbtest.SQL(t, k.store, k.bob).ExecContext(t.Context(), `DELETE FROM conversation_members WHERE actor_uri <> $1`, him); err != nil { // older releases stored no members
 		t.Fatal(err)
 	}
 	k.arrive(eve, "PrivateMessage", g.Message(), nil)
@@ -277,7 +278,7 @@ func TestAStrangersMessageMakesNoMember(t *testing.T) {
 	check("after the inviter's message", him, from, dan)
 }
 
-// An actor who only knows a group's id is a stranger there. Its events use the budget of
+// An actor who only knows a group's id is a stranger to the group. Its events use the budget of
 // strangers, its commits do not change the epoch, and at most 50 of its messages are kept.
 func TestAnOutsidersMessagesAreAStrangers(t *testing.T) {
 	t.Parallel()
@@ -326,7 +327,7 @@ func TestAnOutsidersMessagesAreAStrangers(t *testing.T) {
 	}
 }
 
-// The messages collection shows received activities byte for byte, and only to the user.
+// The messages collection shows received activities byte for byte, and only to their recipient.
 func TestTheMessagesCollectionShowsWhatCame(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
@@ -350,8 +351,9 @@ func TestTheMessagesCollectionShowsWhatCame(t *testing.T) {
 	}
 }
 
-// F7: each claim asks the other actor's server for a package, and skips packages that are forged
-// or valid for too long. A Lightweb server has an endpoint for claims, others have a collection.
+// Fixture F7. Each claim asks the other actor's server for a package. It skips packages that are
+// forged or valid for too long. A Lightweb server has an endpoint for claims; other servers have a
+// collection.
 func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 	t.Parallel()
 	for name, lightweb := range map[string]bool{"a server of this kind": true, "another one": false} {
@@ -406,7 +408,7 @@ func TestKeyPackagesOfOthersAreAskedForEachTime(t *testing.T) {
 	}
 }
 
-// The engine reads at most 100 items of a collection that has no valid key package.
+// If a collection has no valid key package, the engine reads at most 100 of its items.
 func TestACollectionOfJunkIsNotReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -59,7 +59,7 @@ func TestInboxAnswersWhatBecameOfAnActivity(t *testing.T) {
 	}
 }
 
-// counting is a reader that counts the bytes that are read from it.
+// counting is a reader that counts the bytes that it returns.
 type counting struct {
 	io.Reader
 	n int
@@ -186,7 +186,7 @@ func TestInboxRefusesWhoComesTooOften(t *testing.T) {
 }
 
 // A body that is sent slowly fills the memory for bodies. The server refuses another large body
-// for now, and still reads the slow one to its end.
+// for now. It reads the slow body to its end.
 func TestBodiesThatAreSentSlowlyDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -197,7 +197,7 @@ func TestBodiesThatAreSentSlowlyDoNotFillTheMemory(t *testing.T) {
 		answered <- ask(t, f.public, http.MethodPost, "/inbox", "", func(r *http.Request) { r.Body = body })
 	}()
 	part := make([]byte, 1000)
-	for _, sent := range [][]byte{part, part[:1]} { // when the second part is read, the first part counts
+	for _, sent := range [][]byte{part, part[:1]} { // while the server reads the second part, the first part counts
 		if _, err := slow.Write(sent); err != nil {
 			t.Fatal(err)
 		}
@@ -222,8 +222,8 @@ func TestBodiesThatAreSentSlowlyDoNotFillTheMemory(t *testing.T) {
 	}
 }
 
-// Programs of alice and bob send through one proxy. Bodies of alice's programs fill only her
-// share. Bob's programs and the inbox still have room.
+// Programs of alice and bob send through one proxy. The bodies of alice's programs fill only her
+// share. bob's programs and the inbox still have room.
 func TestBodiesOfOneUsersProgramsLeaveRoomForAnothers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -242,7 +242,7 @@ func TestBodiesOfOneUsersProgramsLeaveRoomForAnothers(t *testing.T) {
 	go func() {
 		answered <- ask(t, f.public, http.MethodPost, "/api/activity", "", alice, func(r *http.Request) { r.Body = body })
 	}()
-	for _, sent := range []string{strings.Repeat(" ", 1000), " "} { // when the second text is read, the first text counts
+	for _, sent := range []string{strings.Repeat(" ", 1000), " "} { // while the server reads the second text, the first text counts
 		if _, err := io.WriteString(slow, sent); err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestBodiesOfOneUsersProgramsLeaveRoomForAnothers(t *testing.T) {
 	if err := slow.Close(); err != nil {
 		t.Fatal(err)
 	}
-	(<-answered).want(t, http.StatusBadRequest) // the body is not JSON; after the answer it no longer counts
+	(<-answered).want(t, http.StatusBadRequest) // the body is not JSON; after the answer the body no longer counts
 	f.send("/api/activity", action, alice).want(t, http.StatusCreated)
 }
 

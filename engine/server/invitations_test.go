@@ -30,8 +30,8 @@ func (k *talk) invitations() (n int) {
 	return n
 }
 
-// The device with the Welcome may be lost, and another device of bob joins without a Welcome. A
-// request of bob that the host accepts counts as joining, so the conversation stays.
+// The device with the Welcome may be lost, and another device of bob's may join without a Welcome.
+// A request of bob's that the host accepts counts as joining, so the conversation stays.
 func TestAUserWhoWritesInAConversationHasJoinedIt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -66,7 +66,8 @@ func TestAUserWhoWritesInAConversationHasJoinedIt(t *testing.T) {
 	}
 }
 
-// A request for a reset does not count as joining, even if the host accepts it.
+// A request for a reset does not count as joining the conversation, even if the host accepts the
+// request.
 func TestAResetThatIsAskedForJoinsNothing(t *testing.T) {
 	t.Parallel()
 	w := newAwayIf(t, false)

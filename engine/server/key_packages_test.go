@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// A program that lost the answer publishes the same packages again. It gets their first ids, by
-// which it can revoke them.
+// A program lost the answer and publishes the same packages again. It gets their first ids and can
+// revoke the packages by these ids.
 func TestKeyPackagesThatArePublishedAgainHaveTheirFirstIDs(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

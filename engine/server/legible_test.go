@@ -14,11 +14,11 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 )
 
-// illegible are texts that no address may contain: NUL, bytes that begin no character, halves of
+// illegible lists texts that no address may contain: NUL, bytes that begin no character, halves of
 // surrogates, an overlong slash, and a character that is cut off.
 var illegible = []string{"%00", "a%00b", "%ff", "%fe%ff", "%ed%a0%80", "%ed%bf%bf", "%c0%af", "%e2%82"}
 
-// parameters are all query parameters that any address knows, and one that no address knows.
+// parameters lists all query parameters that any address knows, and one that no address knows.
 var parameters = []string{"feed", "limit", "cursor", "page", "resource", "rel", "status", "domain", "seconds", "uri", "handle", "q", "type", "direction", "unread",
 	"backfill", "after", "host", "activity", "action", "outcome", "device", "everywhere", "state", "code", "iss", "error", "unknown"}
 

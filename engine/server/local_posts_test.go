@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Other users of the server see a local post. A follower on another server gets it by no id, and
-// finds it in no collection.
+// Other users of the server see a local post. A follower on another server cannot get it by any
+// id, and finds it in no collection.
 func TestALocalPostIsThereForUsersAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -28,7 +28,7 @@ const password = "correct horse battery staple"
 // hashed returns the hash of password. It is computed once, because hashing is slow.
 var hashed = sync.OnceValue(func() string { return token.HashPassword(password) })
 
-// setPassword gives a user the password in the constant password.
+// setPassword gives the user u the password in the constant password.
 func (f *fixture) setPassword(u vocab.Username) {
 	f.Helper()
 	if err := f.store.Instance.Passwords.Set(f.Context(), u, instance.NewPassword(hashed())); err != nil {
@@ -36,12 +36,12 @@ func (f *fixture) setPassword(u vocab.Username) {
 	}
 }
 
-// from makes a request come from an address.
+// from sets the address that a request comes from.
 func from(address string) asking { return func(r *http.Request) { r.RemoteAddr = address + ":1234" } }
 
 var asJSON = header("Content-Type", "application/json")
 
-// logIn tries a password.
+// logIn tries to sign a user in with a password.
 func (f *fixture) logIn(name, password string, how ...asking) response {
 	f.Helper()
 	body, err := json.Marshal(map[string]string{"username": name, "password": password})
@@ -59,7 +59,7 @@ func (f *fixture) session(name string, how ...asking) string {
 	return made.Session
 }
 
-// counted returns the value of a counter of the server, by its name and labels.
+// counted returns the value of the server's counter with the given name and labels.
 func (f *fixture) counted(name string, labels ...string) (sum float64) {
 	f.Helper()
 	families, err := f.deps.Metrics.Gather()
@@ -98,7 +98,7 @@ func TestAPasswordMakesASession(t *testing.T) {
 	}
 	f.get("/api/feed", bearerToken(made.Session)).want(t, 200)
 	f.send("/api/activity", `{"action":"CreateNote","params":{}}`, asJSON, bearerToken(made.Session)).want(t, 201)
-	f.send("/api/session", "", bearerToken(made.Session)).want(t, 403) // a session is not a token
+	f.send("/api/session", "", bearerToken(made.Session)).want(t, 403) // a session cannot be used as a token here
 	f.ask(http.MethodDelete, "/api/session", bearerToken(made.Session)).want(t, http.StatusNoContent)
 	f.get("/api/feed", bearerToken(made.Session)).want(t, 401)
 	if right := f.counted("lightweb_logins_total", "right"); right != 1 {
@@ -106,7 +106,7 @@ func TestAPasswordMakesASession(t *testing.T) {
 	}
 }
 
-// Every refused login gets the same answer at the same cost, whether or not the name exists.
+// Every refused login gets the same answer at the same cost, whether the name exists or not.
 func TestEveryWrongLoginIsAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -153,7 +153,7 @@ func TestASessionOfAPasswordEnds(t *testing.T) {
 	for n, tt := range []struct {
 		name string
 		end  func(session string)
-		lost bool // false: the session continues
+		lost bool // whether the session ends
 	}{
 		{"when another password is set", func(string) { f.setPassword(f.alice) }, true},
 		{"when the password is removed", func(string) {
@@ -195,8 +195,8 @@ func TestASessionOfAPasswordEnds(t *testing.T) {
 	}
 }
 
-// Ending all sessions also ends the sessions of tokens, but not the tokens. A session that may
-// only read cannot end other sessions.
+// When all sessions are ended, the sessions of tokens end, too. The tokens stay valid. A session
+// that may only read cannot end other sessions.
 func TestAllSessionsAreEndedTogether(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -244,7 +244,7 @@ func TestAPasswordIsChangedByWhoKnowsIt(t *testing.T) {
 		{token, password, `two\nlines of it`, 422, "bad_password"},
 		{f.token(f.alice, instance.ScopeRead), password, "a new password", 403, "insufficient_scope"},
 		{f.token(f.alice, instance.ScopeLLM), password, "a new password", 403, "insufficient_scope"},
-		{f.token(f.bob, instance.ScopeWrite), password, "a new password", 403, "wrong_password"}, // bob has none
+		{f.token(f.bob, instance.ScopeWrite), password, "a new password", 403, "wrong_password"}, // bob has no password
 		{"nonsense", password, "a new password", 401, "invalid_token"},
 	} {
 		if r := change(tt.secret, tt.current, tt.next).want(t, tt.status); r.doc(t)["error"] != tt.code {
@@ -280,8 +280,8 @@ func TestBodiesWithPasswordsAreBounded(t *testing.T) {
 	}
 }
 
-// The log has the address and the user of each login, but never the password. It leaves out a name
-// that belongs to no user, because that may be a password in the wrong field.
+// The log has the address and the user of each login, but never the password. It has no name that
+// belongs to no user, because such a name may be a password in the wrong field.
 func TestLoginsAreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -304,13 +304,14 @@ func TestLoginsAreLogged(t *testing.T) {
 	}
 }
 
-// One address may try only 20 passwords in a row. Further attempts are refused without hashing.
+// One address may try only 20 passwords in a row. The server refuses further attempts without
+// hashing.
 func TestAnAddressTriesOnlySoManyPasswords(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
 	f.setPassword(f.alice)
 	for n := range 25 {
-		r := f.logIn(fmt.Sprint("user", n), password, from(fmt.Sprintf("[2001:db8::%d]", n+1))) // one client may have all of these addresses
+		r := f.logIn(fmt.Sprint("user", n), password, from(fmt.Sprintf("[2001:db8::%d]", n+1))) // these addresses may all belong to one client
 		if want := map[bool]int{true: 401, false: 429}[n < 20]; r.StatusCode != want || want == 429 && r.Header.Get("Retry-After") == "" {
 			t.Errorf("attempt %d is answered %d, want %d", n, r.StatusCode, want)
 		}
@@ -324,7 +325,7 @@ func TestAnAddressTriesOnlySoManyPasswords(t *testing.T) {
 	f.logIn("alice", password, from("[2001:db8:0:1::1]")).want(t, 201)
 }
 
-// A user can still sign in from an address that the user signed in from before, however many
+// A user has once signed in from an address. The user can still sign in from there, however many
 // networks guess the password. Guesses for a name that nobody has are limited in the same way.
 func TestNobodyLocksAUserOut(t *testing.T) {
 	t.Parallel()
@@ -349,8 +350,8 @@ func TestNobodyLocksAUserOut(t *testing.T) {
 	f.logIn("bob", password, from("203.0.113.9")).want(t, 201)
 }
 
-// Of many logins at the same time, two are hashed at once and a few wait. Each login is either
-// checked, or refused for now.
+// Of many logins at the same time, two are hashed at once and a few wait. The server either checks
+// a login or refuses it for now.
 func TestManyLoginsAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -377,7 +378,7 @@ func TestManyLoginsAtOnce(t *testing.T) {
 	}
 }
 
-// A hash with outdated parameters is renewed when its user signs in. No session ends by that.
+// A hash with outdated parameters is renewed when its user signs in. The renewal ends no session.
 func TestAnOldHashIsRenewed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRedis(t, redistest.Start(t)))
@@ -410,8 +411,8 @@ func TestAnOldHashIsRenewed(t *testing.T) {
 	}
 }
 
-// Without Redis a login with the right password gets 503, because no session can be stored. A
-// wrong password is still refused.
+// Without Redis no session can be stored, so a login with the right password gets 503. A wrong
+// password is still refused.
 func TestWithoutRedisNobodySignsIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

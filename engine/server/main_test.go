@@ -62,7 +62,7 @@ type inbox struct {
 	body []byte
 
 	counted []vocab.ID
-	signer  *vocab.Actor // of Admit
+	signer  *vocab.Actor // the signer that Admit returns
 	refuses error        // the error of Count
 }
 
@@ -97,11 +97,11 @@ type dispatcher struct {
 	asked  outbox.Dispatch
 
 	found        *vocab.Actor
-	wanted       string // of FindActor
+	wanted       string // the handle that FindActor was asked for
 	forAssistant bool
 
 	object *vocab.Object
-	sought []vocab.ID // of FindObject
+	sought []vocab.ID // the ids that FindObject was asked for
 }
 
 func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.Result, error) {
@@ -123,7 +123,7 @@ func (d *dispatcher) FindObject(_ context.Context, _ vocab.Username, id vocab.ID
 	return d.object, d.found, d.err
 }
 
-// world represents all other servers. Every fetch from them fails. world records who pays for each
+// world stands for all other servers. Every fetch from them fails. world records who pays for each
 // fetch.
 type world struct {
 	err error
@@ -183,7 +183,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Users: store.Instance.Users, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
-	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis listens there
+	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis listens at this port
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func (f *fixture) user(name string) vocab.Username {
 	return u
 }
 
-// remoteKey is one key for all actors of other servers, because making a key is slow.
+// remoteKey returns the one key of all actors of other servers. Making a key is slow.
 var remoteKey = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -316,7 +316,7 @@ func (f *fixture) befriend(u vocab.Username, kind, status, direction string, who
 	})
 }
 
-// token returns a new token of u.
+// token makes a token of u and returns its secret.
 func (f *fixture) token(u vocab.Username, scopes ...string) string {
 	f.Helper()
 	secret, digest := token.New(token.API, u)
@@ -370,7 +370,8 @@ func (r response) decode(t *testing.T, into any) {
 	}
 }
 
-// ask sends a request to the public handler. target is a path, or an id of this server.
+// ask sends a request to the public handler. The parameter target is a path, or an id of this
+// server.
 func (f *fixture) ask(method, target string, how ...asking) response {
 	f.Helper()
 	return ask(f, f.public, method, strings.TrimPrefix(target, origin), "", how...)
@@ -404,7 +405,7 @@ func ask(t testing.TB, h http.Handler, method, target, body string, how ...askin
 	return response{res, b}
 }
 
-// described returns the description with which every answer of the client API is compared.
+// described returns the description. Tests compare every answer of the client API with it.
 func described(t testing.TB) apitest.Description {
 	readOnce.Do(func() { readDescription = apitest.Read(t, server.OpenAPI()) })
 	return readDescription
@@ -415,7 +416,7 @@ var (
 	readDescription apitest.Description
 )
 
-// want fails the test unless the response has this status.
+// want fails the test unless the response has the given status.
 func (r response) want(t testing.TB, status int) response {
 	t.Helper()
 	if r.StatusCode != status {

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An actor's document names its key packages, which everybody may read, and its messages, which
-// only the actor may read (conversations.md 4.1).
+// An actor's document names two collections: its key packages, which everybody may read, and its
+// messages, which only the actor may read.
 func TestTheActorNamesItsKeyPackagesAndItsMessages(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

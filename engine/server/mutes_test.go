@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Threads and search results leave out muted posts. A muted post is still shown when it is asked
-// for by its id, and posts of the user are never muted.
+// Threads and search results leave out muted posts. A muted post is still shown if a program asks
+// for it by its id. The user's own posts are never muted.
 func TestMutedPostsAreInNoThreadAndNotFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -56,8 +56,8 @@ func TestMutedPostsAreInNoThreadAndNotFound(t *testing.T) {
 	f.get("/api/relationships?type=mute&limit=1", token).want(t, 400)
 }
 
-// The list of mutes has a card for each muted actor. The card of a local user is current. If the
-// engine has no copy of an actor, the card is empty.
+// The list of mutes has a short profile of each muted actor. The profile of a local user is
+// current. If the engine has no copy of an actor, the profile is empty.
 func TestEachMutedActorHasACard(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

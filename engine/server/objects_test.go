@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// answered stores an answer of carol to an object.
+// answered stores an answer of carol's to an object.
 func (f *fixture) answered(u vocab.Username, name string, to vocab.ID) vocab.ID {
 	f.Helper()
 	id := "https://peer.example/notes/" + vocab.ID(name)
@@ -73,8 +73,8 @@ func TestAProgramReadsAnObjectAndItsThread(t *testing.T) {
 	}
 }
 
-// An object that the user may not see gets the same answer as one that does not exist. A program
-// may ask other servers for only so many objects.
+// An object that the user may not see gets the same answer as an object that does not exist. A
+// program may ask other servers for a limited number of objects.
 func TestWhatMayNotBeSeenIsNotThere(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 )
 
-// description has the parts of the OpenAPI document that this test checks.
+// description holds the parts of the OpenAPI document that this test checks.
 type description struct {
 	Paths      map[string]map[string]struct{ Responses map[string]json.RawMessage }
 	Components struct {

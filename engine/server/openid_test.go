@@ -24,11 +24,11 @@ import (
 
 const openIDPath = "/api/session/oidc"
 
-// openID is a server whose users may sign in through an OpenID provider.
+// openID is a server whose users may sign in at an OpenID provider.
 type openID struct {
 	*fixture
 	provider *oidctest.Provider
-	now      time.Time // of the server
+	now      time.Time // the time of the server's clock
 }
 
 func newOpenID(t *testing.T) *openID {
@@ -52,8 +52,8 @@ func (o *openID) link(u vocab.Username) {
 	}
 }
 
-// begin begins a login and signs in at the provider. It returns the address to which the browser
-// comes back, and the cookie that the browser sends there.
+// begin begins a login and signs in at the provider. It returns the address to which the provider
+// sends the browser back, and the cookie that the browser sends there.
 func (o *openID) begin(how ...asking) (back string, cookie asking) {
 	o.Helper()
 	r := o.ask(http.MethodGet, openIDPath, how...).want(o, http.StatusSeeOther)
@@ -64,8 +64,8 @@ func (o *openID) begin(how ...asking) (back string, cookie asking) {
 	return o.letIn(r.Header.Get("Location")), header("Cookie", set.Name+"="+set.Value)
 }
 
-// letIn opens the provider's page at location. It returns the path to which the provider redirects
-// the browser.
+// letIn opens the provider's page at location. It returns the path to which the provider
+// redirects.
 func (o *openID) letIn(location string) string {
 	o.Helper()
 	request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, location, nil)
@@ -85,7 +85,7 @@ func (o *openID) letIn(location string) string {
 	return strings.TrimPrefix(r.Header.Get("Location"), origin)
 }
 
-// wantCode fails the test unless the response has this status and this error code.
+// wantCode fails the test unless the response has the given status and error code.
 func (r response) wantCode(t testing.TB, status int, code string) response {
 	t.Helper()
 	if r.want(t, status); !strings.Contains(string(r.body), `"error":"`+code+`"`) {
@@ -111,7 +111,8 @@ func TestAnIdentityMakesASession(t *testing.T) {
 	}
 	o.get("/api/feed", bearerToken(made.Session)).want(t, 200)
 	o.send("/api/activity", `{"action":"CreateNote","params":{}}`, asJSON, bearerToken(made.Session)).want(t, 201)
-	o.get(back, cookie).wantCode(t, http.StatusUnauthorized, "login_not_proven") // once only
+	// a login can be completed only once
+	o.get(back, cookie).wantCode(t, http.StatusUnauthorized, "login_not_proven")
 	second, again := o.begin()
 	o.get(second, again).want(t, http.StatusOK).decode(t, &made)
 	o.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(made.Session)).want(t, http.StatusNoContent)
@@ -124,8 +125,8 @@ func TestAnIdentityMakesASession(t *testing.T) {
 	o.get("/api/feed", bearerToken(made.Session)).want(t, 401)
 }
 
-// A page of an allowed origin begins a login. At the end the browser returns to that page with the
-// session in the fragment of the address, which no server sees.
+// A page of an allowed origin begins a login. At the end the browser returns to that page. The
+// session is in the fragment of the address, which no server sees.
 func TestABrowserIsSentBackToAPageThatMayUseTheAPI(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -147,8 +148,8 @@ func TestABrowserIsSentBackToAPageThatMayUseTheAPI(t *testing.T) {
 	}
 }
 
-// Logins that are linked to no active user all get the same answer, whether the identity is
-// unknown or its user is suspended or deleted.
+// All logins whose identity belongs to no active user get the same answer: the identity is
+// unknown, or its user is suspended or deleted.
 func TestNobodyIsToldWhoIsLinked(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -168,7 +169,7 @@ func TestNobodyIsToldWhoIsLinked(t *testing.T) {
 	}
 }
 
-// Only the browser that began a login can complete it, within ten minutes and with the same
+// Only the browser that began a login can complete it, within ten minutes and with unchanged
 // parameters.
 func TestALoginIsOneBrowsers(t *testing.T) {
 	t.Parallel()
@@ -243,8 +244,8 @@ func TestATokenThatProvesNobodyIsRefused(t *testing.T) {
 	o.get(back, cookie, from("203.0.113.1")).want(t, http.StatusOK)
 }
 
-// If the provider does not answer, the login gets 503. After a pause the server asks the provider
-// again.
+// If the provider does not answer, the login gets 503. The server asks the provider again after a
+// pause.
 func TestAProviderThatIsAway(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)
@@ -265,13 +266,13 @@ func TestAProviderThatIsAway(t *testing.T) {
 	o.provider.Away = true
 	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable")
 	o.provider.Away = false
-	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable") // the server waits before it asks again
+	o.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable") // the server waits before it asks the provider again
 	o.now = start.Add(time.Minute)
 	o.get(openIDPath).want(t, http.StatusSeeOther)
 	newFixture(t).get(openIDPath).wantCode(t, http.StatusNotFound, "no_provider")
 }
 
-// Steps of OpenID logins and attempts at passwords share one limit.
+// Steps of OpenID logins and tries of passwords share one limit.
 func TestStepsOfLoginsAreBounded(t *testing.T) {
 	t.Parallel()
 	o := newOpenID(t)

@@ -57,7 +57,8 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	f.post(f.alice, "later", start.Add(time.Hour), vocab.Public) // this drops the kept page
+	// the server no longer keeps the page after this
+	f.post(f.alice, "later", start.Add(time.Hour), vocab.Public)
 	f.get("/@alice").want(t, 200).holds(t, []string{"later"}, []string{"noindex"})
 }
 

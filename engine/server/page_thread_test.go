@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receiveAnswer stores an answer by author in u's database. It answers the object to, and is
-// addressed to audience.
+// receiveAnswer stores an answer in u's database. The parameter author names the answer's author,
+// to the object that it answers, and audience its recipients.
 func (f *fixture) receiveAnswer(u vocab.Username, to, author vocab.ID, name, content string, at time.Time, audience ...vocab.ID) vocab.ID {
 	f.Helper()
 	id := vocab.ID(author.Origin() + "/notes/" + name)
@@ -58,7 +58,8 @@ func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
 		t.Error("the answer stands before the post")
 	}
 
-	// The page of alice's answer shows the posts above it, up to the first that is not public.
+	// The page of alice's answer shows the posts above it, up to the first post that is not
+	// public.
 	hidden := f.receiveAnswer(f.alice, root, f.carol.ID, "hidden", "<p>a hidden link</p>", at(7), f.local.ID(f.alice))
 	behind := f.receiveAnswer(f.alice, hidden, f.carol.ID, "behind", "<p>behind it</p>", at(7), public)
 	secret := f.receiveAnswer(f.alice, "", f.carol.ID, "secret", "<p>carol's secret</p>", at(8), f.local.ID(f.alice))
@@ -102,7 +103,7 @@ func TestTheAnswersOfAThreadArePaged(t *testing.T) {
 	}
 }
 
-// A stamp has no page, because only servers read stamps.
+// A quote authorization has no page, because only servers read it.
 func TestAStampHasNoPage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -117,7 +118,8 @@ func TestAStampHasNoPage(t *testing.T) {
 	f.get(strings.TrimPrefix(string(stamp), origin), header("Accept", "text/html, */*;q=0.8")).want(t, 200).holds(t, []string{"QuoteAuthorization"}, nil)
 }
 
-// A post is not shown as changed because the author of a quoted post has approved the quote.
+// When the author of a quoted post approves the quote, the quoting post gets an Update. The page
+// does not show the quoting post as changed then.
 func TestAnApprovedQuoteIsNotShownAsChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

@@ -25,7 +25,7 @@ func (f *fixture) pageOf(object vocab.ID) string {
 	return strings.TrimPrefix(f.local.PostPage(object), origin)
 }
 
-// holds fails unless the page contains every text in all and no text in none.
+// holds fails the test unless the page contains every text in all and no text in none.
 func (r response) holds(t *testing.T, all, none []string) {
 	t.Helper()
 	for _, s := range all {
@@ -56,7 +56,7 @@ func TestWhatIsNotPublicHasNoPage(t *testing.T) {
 			t.Errorf("%s: %d %s", path, r.StatusCode, r.body)
 		}
 	}
-	f.get(f.pageOf(private), f.signed(f.carolKey, signature.RFC9421)).want(t, 404) // every reader gets the same page
+	f.get(f.pageOf(private), f.signed(f.carolKey, signature.RFC9421)).want(t, 404) // the page is the same for every reader, even for a recipient
 	f.get(f.pageOf(private), bearerToken(f.token(f.alice, "read"))).want(t, 404)
 	r := f.get(f.pageOf(deleted)).want(t, 410)
 	r.holds(t, []string{"This is gone"}, []string{"regretted"})
@@ -74,8 +74,8 @@ func TestWhatIsNotPublicHasNoPage(t *testing.T) {
 	}
 }
 
-// A client that prefers HTML is redirected from an id to its page, if there is one. Other clients
-// get the same answers as from a server without pages.
+// A client that prefers HTML is redirected from an id to the id's page, if there is one. Other
+// clients get the same answers as from a server without pages.
 func TestAnIDLeadsPeopleToItsPage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -223,8 +223,8 @@ func TestPagesOfLargePostsAreBounded(t *testing.T) {
 	f.get("/@alice").holds(t, []string{"post-19", "post-0 "}, []string{`rel="next"`})
 }
 
-// Once a page was read, other readers get it without a read of the database, until the user
-// writes.
+// A page that was read once is sent to later readers without a read of the database, until the
+// user writes.
 func TestPagesAreRememberedUntilTheUserWrites(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)
@@ -233,7 +233,7 @@ func TestPagesAreRememberedUntilTheUserWrites(t *testing.T) {
 	for _, path := range paths {
 		f.get(path).want(t, 200)
 	}
-	release := f.server.HoldReads(netip.MustParseAddr("192.0.2.1")) // all requests in tests have this address; it may read no more
+	release := f.server.HoldReads(netip.MustParseAddr("192.0.2.1")) // requests in tests come from this address; it may read no more
 	for _, path := range paths {
 		f.get(path).want(t, 200)
 	}
@@ -248,7 +248,7 @@ func TestPagesAreRememberedUntilTheUserWrites(t *testing.T) {
 	f.get("/@alice").want(t, 200).holds(t, []string{"more"}, nil)
 }
 
-// Readers of pages open no more databases than other strangers who read.
+// Readers of pages open no more databases than other strangers do.
 func TestPagesLeaveDatabasesToOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

@@ -145,7 +145,7 @@ func TestOnlyPicturesAreShown(t *testing.T) {
 	f.get(folder+name).want(t, 404)
 }
 
-// unkept counts the bytes of a response, and discards them.
+// unkept counts the bytes of a response and discards them.
 type unkept struct {
 	header http.Header
 	n      int
@@ -155,8 +155,8 @@ func (u *unkept) Header() http.Header         { return u.header }
 func (u *unkept) WriteHeader(int)             {}
 func (u *unkept) Write(b []byte) (int, error) { u.n += len(b); return len(b), nil }
 
-// The server sends a picture from its file, without reading the whole picture into memory. No
-// other test may run meanwhile, because the test measures the memory of the process.
+// The server sends a picture from its file, without reading the whole picture into memory. The
+// test is not parallel, because it measures the memory of the process.
 func TestAPictureIsNotReadIntoMemory(t *testing.T) {
 	f := newFixture(t)
 	const size, requests = 4 << 20, 8
@@ -211,7 +211,7 @@ func TestLargeAnswersAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// A client that sends If-None-Match with a change is told that the change was made.
+// A client sends If-None-Match with a change. The server answers that the change was made.
 func TestAChangeIsAnsweredWhateverTagsTheClientHas(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

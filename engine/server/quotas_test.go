@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An answer to a request with a quota says how large the quota is and how much is left, even if
+// If a request has a quota, the answer says how large the quota is and how much is left, even if
 // nothing is left.
 func TestProgramsAreToldWhatIsLeft(t *testing.T) {
 	t.Parallel()
@@ -58,8 +58,8 @@ func TestClaimsOfKeyPackagesCountAsLookups(t *testing.T) {
 	}
 }
 
-// An LLM engine uses up only its own quotas. The user's programs and other LLM engines keep
-// theirs.
+// An LLM engine uses up only its own quotas. The quotas of the user's programs and of other LLM
+// engines are not affected.
 func TestAnAssistantUsesUpNoQuotaOfItsUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,15 +77,14 @@ func TestAnAssistantUsesUpNoQuotaOfItsUser(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/api/objects?uri=", "/api/objects/thread?uri="} { // these requests cost nothing, and say how much is left
+	for _, path := range []string{"/api/objects?uri=", "/api/objects/thread?uri="} { // these requests cost nothing; their answers say how much is left
 		if r := f.get(path+string(note), llm).want(t, 200); r.Header.Get("RateLimit") != `"lookups";r=0;t=60` {
 			t.Errorf("%s tells the LLM engine that it has %s", path, r.Header.Get("RateLimit"))
 		}
 	}
 }
 
-// A page of a list has a Link to the next page, and an ETag that stays the same until the list
-// changes.
+// A page of a list has a Link to the next page. Its ETag stays the same until the list changes.
 func TestListsLeadOnAndAreTagged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

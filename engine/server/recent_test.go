@@ -44,7 +44,8 @@ func TestAPageIsShownAgainUntilItIsOldOrChanged(t *testing.T) {
 	}
 }
 
-// A page is not kept if its user writes while the page is made, because it may be out of date.
+// A page is not kept if its user writes while the page is made, because the page may be out of
+// date.
 func TestAPageThatWasReadDuringAChangeIsNotKept(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
@@ -57,7 +58,7 @@ func TestAPageThatWasReadDuringAChangeIsNotKept(t *testing.T) {
 	}
 }
 
-// Several readers make the same page at once. The first page that is ready is kept.
+// Several readers make the same page at once. The page that is ready first is kept.
 func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
@@ -72,7 +73,7 @@ func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
 	}
 }
 
-// A page that cannot be made takes no room, for example a page at an invented address.
+// A page that cannot be made uses no room, for example a page at an invented address.
 func TestAPageThatCouldNotBeMadeTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	p := newRecentPages(time.Now)
@@ -91,7 +92,7 @@ func TestRecentPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1771675200, 0)
 	p := newRecentPages(func() time.Time { return now })
-	for n := range 100_000 { // made-up cursors
+	for n := range 100_000 { // invented cursors
 		p.begin(username(t, "alice"), fmt.Sprint("outbox", n))
 	}
 	if len(p.users[username(t, "alice")]) > maxRecent/recentRoom {

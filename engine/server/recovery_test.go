@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A device reports that it cannot continue in one of its user's conversations. Too many reports
-// are refused.
+// A device reports that it cannot continue in one of its user's conversations. The server refuses
+// too many reports.
 func TestADeviceReportsThatItCannotGoOn(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 )
 
-// The client sends its whole request before it reads the answer, as most clients do. The body is
-// larger than the buffers of a connection.
+// The server refuses the body. The client sends its whole request before it reads the answer, as
+// most clients do. The body is larger than the buffers of a connection.
 func TestAClientWhoseBodyIsRefusedReadsTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(d *server.Deps) { d.MLSBodyLimit = 8 << 20 })

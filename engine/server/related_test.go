@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reply stores an answer to the object to in alice's database. The answer is by an actor of
-// another server.
+// reply stores an answer in alice's database. The parameter by names its author, an actor of
+// another server, and the parameter to the object that it answers.
 func (f *fixture) reply(by vocab.ID, name string, to vocab.ID, at time.Time, audience ...any) vocab.ID {
 	f.Helper()
 	id := vocab.ID(by.Origin() + "/notes/" + name)
@@ -28,7 +28,7 @@ func (f *fixture) reply(by vocab.ID, name string, to vocab.ID, at time.Time, aud
 	return id
 }
 
-// beginThread stores a note of alice that begins a thread.
+// beginThread stores a note of alice's that begins a thread.
 func (f *fixture) beginThread(to ...any) vocab.ID {
 	f.Helper()
 	id := f.local.NewObjectID(f.alice)
@@ -77,7 +77,8 @@ func TestAnybodyReadsThePublicAnswersToAPublicObject(t *testing.T) {
 		f.get(id, f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
 		f.get(id+"?cursor=x").want(t, 400)
 	}
-	fourth := f.reply(f.carol.ID, "10", root, at(10), everybody) // no old page is shown
+	// the next request must show no outdated page
+	fourth := f.reply(f.carol.ID, "10", root, at(10), everybody)
 	if got := f.walk(replies, nil); got[len(got)-1] != fourth {
 		t.Errorf("replies are %q, without the new one", got)
 	}

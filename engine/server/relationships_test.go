@@ -81,7 +81,7 @@ func TestAnActorIsFoundWithItsTies(t *testing.T) {
 	f.get("/api/actors?handle=@a@b.example", bearerToken(f.token(f.alice, "write"))).want(t, 403)
 	f.get("/api/actors?handle=@a@b.example").want(t, 401)
 	for f.get("/api/actors?handle=@a@b.example", token).StatusCode == 200 {
-		continue // until the quota of alice's programs is used up
+		continue // repeats until the quota of alice's programs is used up
 	}
 	if r := f.get("/api/actors?handle=@a@b.example", token).want(t, 429); r.Header.Get("Retry-After") == "" {
 		t.Error("a program is not told when to come again")
@@ -92,7 +92,7 @@ func TestAnActorIsFoundWithItsTies(t *testing.T) {
 	f.get("/api/actors?handle=@a@b.example", token).want(t, http.StatusUnprocessableEntity)
 }
 
-// Follows, friendships and blocks are listed page by page, and so are pending requests.
+// Follows, friendships, blocks and pending requests are listed page by page.
 func TestRelationshipsAreListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

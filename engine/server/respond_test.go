@@ -32,13 +32,13 @@ func TestEveryKindOfFaultHasAStatus(t *testing.T) {
 	}
 }
 
-// linesAt returns limits for the lines of the log, each with the rate r.
+// linesAt returns limits for the lines of the log. Each limit has the rate r.
 func linesAt(r policy.Rate) lines {
 	return lines{policy.RefusedLines.SharedAt(r, time.Now), policy.UnprovenLines.SharedAt(r, time.Now), policy.FailureLines.SharedAt(r, time.Now)}
 }
 
-// bare returns a server with one route, which answers with the error of fail. It also returns the
-// log of the server.
+// bare returns a server with one route and the server's log. The route answers with the error that
+// fail() returns.
 func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
@@ -122,7 +122,7 @@ func TestLogOfRefusalsCannotBeFlooded(t *testing.T) {
 	}
 }
 
-// If one client is refused again and again, the log still shows the refusals of other clients.
+// If one client is refused again and again, the log still shows refusals of other clients.
 func TestARefusedClientHidesNobodyElseFromTheLog(t *testing.T) {
 	t.Parallel()
 	for path, err := range map[string]error{
@@ -151,8 +151,7 @@ func TestARefusedClientHidesNobodyElseFromTheLog(t *testing.T) {
 	}
 }
 
-// The peer gets the id of its request. By this id the operator finds the reason of the refusal in
-// the log.
+// A peer gets the id of its refused request. By this id the operator finds the reason in the log.
 func TestARefusedSignatureIsFoundInTheLog(t *testing.T) {
 	t.Parallel()
 	err := error(fault.New(fault.NotFound, "there is no such inbox"))

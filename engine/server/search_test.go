@@ -45,7 +45,7 @@ func TestASearchFindsWhatTheUserHas(t *testing.T) {
 		t.Errorf("bob finds %+v", bobs)
 	}
 	for f.get("/api/search?q=needle", llm).StatusCode == http.StatusOK {
-		continue // until the quota of bob's programs is used up
+		continue // repeats until the quota of bob's programs is used up
 	}
 	if r := f.get("/api/search?q=needle", llm).want(t, 429); r.Header.Get("Retry-After") == "" {
 		t.Error("a program is not told when to come again")

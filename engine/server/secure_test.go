@@ -23,7 +23,8 @@ func (f *fixture) block(u vocab.Username, who vocab.ID) {
 	})
 }
 
-// signedWithoutQuery signs a request by draft-cavage without its query, as Fedify does.
+// signedWithoutQuery signs a request by draft-cavage. The signature does not cover the query, as
+// Fedify's does not.
 func (f *fixture) signedWithoutQuery(k signature.Key) asking {
 	return func(r *http.Request) {
 		path, _, _ := strings.Cut(r.RequestURI, "?")
@@ -107,7 +108,7 @@ func TestSecureModeShowsActorsToWhoSigns(t *testing.T) {
 	stranger := signature.Key{ID: "https://new.example/actor#main-key", Private: remoteKey()}
 	for _, c := range []struct {
 		name, path string
-		others     error // the error of every fetch from other servers
+		others     error // the error of every fetch from another server
 		how        []asking
 		status     int
 	}{

@@ -19,7 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/token"
 )
 
-// withRedis makes a server store its sessions in s.
+// withRedis makes a server store its sessions in the Redis server s.
 func withRedis(t *testing.T, s *redistest.Server) func(*server.Deps) {
 	t.Helper()
 	k, err := keyspace.Open(keyspace.Config{CacheURL: s.URL(), Log: slog.New(slog.DiscardHandler)})
@@ -68,8 +68,8 @@ func TestASessionIsAsGoodAsItsToken(t *testing.T) {
 	}
 }
 
-// A session ends when it is ended or not used for long, when its token is revoked, and when Redis
-// loses it. After that it is refused like an unknown token.
+// A session ends when a client ends it, when it is not used for long, when its token is revoked,
+// and when Redis loses it. Afterwards the server refuses it like an unknown token.
 func TestASessionEnds(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -113,7 +113,8 @@ func TestASessionEnds(t *testing.T) {
 	f.ask(http.MethodDelete, "/api/session").want(f, 401)
 }
 
-// The name in a session only says whose sessions are searched. It gives access to no other user.
+// The name in a session only says among whose sessions the server looks for it. It gives no access
+// to another user.
 func TestASessionIsOfNobodyElse(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -121,7 +122,7 @@ func TestASessionIsOfNobodyElse(t *testing.T) {
 	session := f.begin(f.token(f.alice, instance.ScopeRead))
 	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
 	key := strings.TrimSpace(redis.Do("KEYS", "alice:session:*"))
-	redis.Do("RENAME", key, strings.Replace(key, "alice", "bob", 1)) // a session of bob that names a token of alice
+	redis.Do("RENAME", key, strings.Replace(key, "alice", "bob", 1)) // a session of bob's that names a token of alice's
 	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
 }
 
@@ -142,8 +143,8 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// Ending all sessions also ends the streams of sessions that Redis has lost. Streams of tokens
-// continue.
+// When all sessions are ended, the streams of sessions that Redis has lost end, too. Streams of
+// tokens continue.
 func TestEverywhereEndsTheStreamsOfSessionsThatRedisLost(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -161,8 +162,8 @@ func TestEverywhereEndsTheStreamsOfSessionsThatRedisLost(t *testing.T) {
 	}
 }
 
-// A new session displaces the oldest one, but Redis fails before the oldest one is removed. The
-// next new session removes it.
+// A new session displaces the oldest one, but Redis fails before the oldest session is removed.
+// The next new session removes it.
 func TestADisplacedSessionThatIsLeftIsEndedByTheNextOne(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -198,20 +199,21 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	if n := len(strings.Fields(redis.Do("KEYS", "alice:session:*"))); n != 101 {
 		t.Errorf("%d sessions are kept, want 100 and the one that writes", n)
 	}
-	f.get("/api/feed", bearerToken(writes)).want(f, 200) // a session that may only read displaces none that may write
+	f.get("/api/feed", bearerToken(writes)).want(f, 200) // a session that may only read does not displace one that may write
 	f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(writes)).want(f, http.StatusNoContent)
 	f.get("/api/feed", bearerToken(all[101])).want(f, 401)
 }
 
-// A session ends after the request for a socket was accepted, and before the socket is open. The
-// socket is refused.
+// A session ends after the server accepted the request for a socket, and before the socket is
+// open. The server refuses the socket.
 func TestNoSocketOutlivesASessionThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	var ends atomic.Bool
 	f := newFixture(t, withRedis(t, redis), func(d *server.Deps) {
 		now := d.Now
-		d.Now = func() time.Time { // called when the session's token is looked up
+		// the server calls Now when it looks up the session's token
+		d.Now = func() time.Time {
 			if ends.CompareAndSwap(true, false) {
 				redis.Do("DEL", redis.Do("KEYS", "alice:session:*"))
 			}
@@ -232,7 +234,8 @@ func TestNoSocketOutlivesASessionThatEndsMeanwhile(t *testing.T) {
 	f.get("/api/events", bearerToken(session), func(r *http.Request) { *r = *r.WithContext(ctx) }).want(f, http.StatusUnauthorized)
 }
 
-// Sessions that have ended or expired do not count, so a new session displaces none that is valid.
+// Sessions that have ended or expired do not count. So a new session does not displace a valid one
+// because of them.
 func TestSessionsThatEndedDisplaceNone(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -252,7 +255,7 @@ func TestSessionsThatEndedDisplaceNone(t *testing.T) {
 	}
 	for key := range strings.FieldsSeq(redis.Do("KEYS", "alice:session:*")) {
 		if key != first {
-			redis.Do("DEL", key) // as one that expired
+			redis.Do("DEL", key) // as Redis does when the session expires
 		}
 	}
 	f.begin(secret)
@@ -262,7 +265,7 @@ func TestSessionsThatEndedDisplaceNone(t *testing.T) {
 	}
 }
 
-// While Redis answers but refuses writes, requests with a session get 503. The session stays
+// Redis answers but refuses writes. Requests with a session then get 503, and the session stays
 // valid.
 func TestSessionsWaitForARedisThatRefusesWrites(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// anonymous returns a response as text without the id of its request. Tests compare the texts of
-// two responses that a client must not be able to tell apart.
+// anonymous returns a response as text without the id of its request. Tests compare two such texts
+// if a client must not be able to tell the responses apart.
 func (r response) anonymous() string {
 	id := r.Header.Get("X-Request-Id")
 	return fmt.Sprint(r.StatusCode, strings.ReplaceAll(fmt.Sprint(r.Header), id, ""), strings.ReplaceAll(string(r.body), id, ""))
@@ -158,10 +158,10 @@ func TestStrangersCannotTakeAllConnections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	_, object := f.post(f.alice, "x", start, vocab.Public)
-	for range 30 { // warm: the database is open already
+	for range 30 { // the database is already open
 		f.get(string(object)).want(t, 200)
 	}
-	var cold [100]vocab.ID // each needs a new connection
+	var cold [100]vocab.ID // each of these users needs a new connection
 	for n := range cold {
 		cold[n] = f.local.ID(f.coldUser()) + "/outbox"
 	}
@@ -183,8 +183,8 @@ func TestStrangersCannotTakeAllConnections(t *testing.T) {
 	}
 }
 
-// One address uses up its share of reads. Another address can still read, from warm databases and
-// from cold ones.
+// One address uses up its share of reads. Another address can still read, both from open databases
+// and from those that need a new connection.
 func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -213,7 +213,7 @@ func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 	}
 	f.get(string(object), from("198.51.100.1")).want(t, 200)
 	f.get(string(f.local.Outbox(f.alice)), from("198.51.100.1")).want(t, 200)
-	for name, value := range map[string]string{"Authorization": "Basic x", "Signature": "x"} { // these headers prove nothing, so the kept page is shown
+	for name, value := range map[string]string{"Authorization": "Basic x", "Signature": "x"} { // these headers prove nothing, so the server sends the kept page
 		f.get(string(f.local.Outbox(f.alice)), from("192.0.2.1"), header(name, value)).want(t, 200)
 	}
 	release()

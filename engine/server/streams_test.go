@@ -69,7 +69,7 @@ func TestStreamsAreShownToAll(t *testing.T) {
 	f.get("/api/streams").want(t, 401)
 }
 
-// Requests with made-up ids use no memory of the pages that are kept.
+// Requests with invented ids use none of the memory for kept pages.
 func TestPagesOfMadeUpCollectionsAreNotKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

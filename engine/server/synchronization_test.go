@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FE-08, PRV-05: a server that signs its request gets the followers on that server, and no others.
-// Requests without a valid signature get none.
+// FE-08, PRV-05: a server that signs its request gets the followers on that server only. Requests
+// without a valid signature get none.
 func TestFollowersAreShownToTheirOwnServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 )
 
-// A message whose frames have no end is closed, even if all of them are empty.
+// The frames of a message have no end. The server closes the socket, even if all frames are empty.
 func TestAMessageWithoutEndIsClosed(t *testing.T) {
 	f := newFixture(t)
 	server.SetFrameTime(f.server, 200*time.Millisecond)
@@ -22,7 +22,7 @@ func TestAMessageWithoutEndIsClosed(t *testing.T) {
 		return conn, err
 	}}}
 	s := f.openSocket(srv.URL, "", o)
-	begin, more := []byte{0x01, 0x80, 0, 0, 0, 0}, []byte{0x00, 0x80, 0, 0, 0, 0} // masked, without content
+	begin, more := []byte{0x01, 0x80, 0, 0, 0, 0}, []byte{0x00, 0x80, 0, 0, 0, 0} // masked frames without content
 	if _, err := conn.Write(begin); err != nil {
 		t.Fatal(err)
 	}

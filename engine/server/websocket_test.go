@@ -25,10 +25,10 @@ type webSocket struct {
 	answer *http.Response
 }
 
-// frame has the members of a frame that tests check.
+// frame holds the members of a frame that tests check.
 type frame struct{ ID, Type, Timestamp string }
 
-// dialSocket opens a WebSocket. If the server refuses, it returns the response of the server.
+// dialSocket opens a WebSocket. If the server refuses, it returns the server's response.
 func (f *fixture) dialSocket(url, query string, o *websocket.DialOptions) (*webSocket, *http.Response) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
@@ -45,7 +45,7 @@ func (f *fixture) dialSocket(url, query string, o *websocket.DialOptions) (*webS
 	return &webSocket{f, conn, resp}, nil
 }
 
-// openSocket opens a WebSocket and reads hello.
+// openSocket opens a WebSocket and reads the first frame, hello.
 func (f *fixture) openSocket(url, query string, o *websocket.DialOptions) *webSocket {
 	f.Helper()
 	s, refused := f.dialSocket(url, query, o) //nolint:bodyclose // Dial has read it
@@ -83,7 +83,8 @@ func (s *webSocket) send(body []byte) {
 	_ = s.Write(ctx, websocket.MessageText, body)
 }
 
-// wantClosed reads until the socket ends, and fails unless it ends with this code.
+// wantClosed reads until the socket ends. It fails the test unless the socket ends with the given
+// code.
 func (s *webSocket) wantClosed(code websocket.StatusCode) {
 	s.f.Helper()
 	ctx, cancel := context.WithTimeout(s.f.Context(), time.Minute)
@@ -102,7 +103,7 @@ func TestEventsComeOverAWebSocketAndAreResumed(t *testing.T) {
 	f := newFixture(t)
 	srv, token := f.serve(), f.token(f.alice, "read")
 	s := f.openSocket(srv.URL, "", withToken(token))
-	f.addEvent(f.bob, "create.received") // not alice's
+	f.addEvent(f.bob, "create.received") // alice's socket does not show it
 	kinds := []string{"like.received", "follow.received", "create.received"}
 	var got []frame
 	for _, kind := range kinds {
@@ -203,7 +204,8 @@ func TestAProgramThatMisusesAWebSocketIsClosed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {
-			for s.Ping(ctx) == nil { // the answers are read below
+			// wantClosed reads the answers
+			for s.Ping(ctx) == nil {
 			}
 		}()
 		s.wantClosed(websocket.StatusPolicyViolation)
@@ -266,7 +268,7 @@ func TestAProgramThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 	f.openSocket(srv.URL, "", o).wantClosed(4002)
 }
 
-// addLarge commits n events of u, with 32 KiB each.
+// addLarge commits n events of u with 32 KiB each.
 func (f *fixture) addLarge(u vocab.Username, n int) {
 	f.Helper()
 	payload := fmt.Appendf(nil, `{"eventId":"x","filler":%q}`, strings.Repeat("x", 32<<10))
@@ -280,10 +282,11 @@ func (f *fixture) addLarge(u vocab.Username, n int) {
 	})
 }
 
-// A socket that is never read does not delay other sockets. The server closes it.
+// A program never reads its socket. The server closes that socket, and other sockets are not
+// delayed.
 func TestAWebSocketThatIsNotReadIsClosed(t *testing.T) {
 	f := newFixture(t)
-	server.SetFrameTime(f.server, time.Minute) // the buffer fills up before that
+	server.SetFrameTime(f.server, time.Minute) // the buffer fills up before this time is over
 	srv := f.serve()
 	token := f.token(f.alice, "read")
 	slow, quick := f.openSocket(srv.URL, "", withToken(token)), f.openSocket(srv.URL, "", withToken(token))

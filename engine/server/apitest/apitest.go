@@ -1,5 +1,5 @@
-// Package apitest checks responses of the client API against its description, openapi.json. An
-// object with described members may have others only where additionalProperties says so.
+// Package apitest checks responses of the client API against the API's description, openapi.json.
+// A described object may have undescribed members only if additionalProperties permits them.
 package apitest
 
 import (
@@ -45,7 +45,7 @@ func Read(t testing.TB, openAPI []byte) (d Description) {
 	return d
 }
 
-// Operations returns every method and path that is described, in the form "get /api/me".
+// Operations returns every described method and path, in the form "get /api/me".
 func (d Description) Operations() (all []string) {
 	for path, methods := range d.Paths {
 		for method := range methods {
@@ -56,8 +56,8 @@ func (d Description) Operations() (all []string) {
 	return all
 }
 
-// Operation returns the operation that an exchange belongs to, or an empty text if the
-// description has no such operation.
+// Operation returns the operation that an exchange belongs to. If the description has no such
+// operation, it returns "".
 func (d Description) Operation(x Exchange) string {
 	for _, op := range d.Operations() {
 		method, form, _ := strings.Cut(op, " ")
@@ -70,8 +70,8 @@ func (d Description) Operation(x Exchange) string {
 	return ""
 }
 
-// Check fails a test whose exchange is not as described. It ignores the methods HEAD and
-// OPTIONS, and paths outside the client API. It checks nothing if d is empty.
+// Check fails the test if an exchange differs from the description. It ignores the methods HEAD
+// and OPTIONS, and paths outside the client API. If d is empty, it checks nothing.
 func (d Description) Check(t testing.TB, x Exchange) {
 	t.Helper()
 	if !strings.HasPrefix(x.Path, "/api/") || x.Method == http.MethodHead || x.Method == http.MethodOptions || d.Paths == nil {
@@ -82,7 +82,7 @@ func (d Description) Check(t testing.TB, x Exchange) {
 	}
 }
 
-// differs returns how a response differs from its description, or an empty text if it does not.
+// differs returns how a response differs from the description, or "" if it does not.
 func (d Description) differs(x Exchange) string {
 	method, path, _ := strings.Cut(d.Operation(x), " ")
 	want, there := d.Paths[path][method].Responses[fmt.Sprint(x.Status)]
@@ -134,7 +134,7 @@ func (d Description) resolve(s schema) schema {
 	return whole
 }
 
-// differ returns where and how a value differs from its schema, or an empty text if it does not.
+// differ returns where and how a value differs from its schema, or "" if it does not.
 func (d Description) differ(s schema, value any, at string) string {
 	s = d.resolve(s)
 	if one, is := s["oneOf"].([]any); is {

@@ -26,7 +26,7 @@ func isType(kind, value any) bool {
 	return kind == nil || is[kind.(string)]
 }
 
-// differText returns how a text differs from its schema, or an empty text if it does not.
+// differText returns how a text differs from its schema, or "" if it does not.
 func differText(s schema, text, at string) string {
 	if form, is := s["pattern"].(string); is && !regexp.MustCompile(form).MatchString(text) {
 		return fmt.Sprintf("%s is %q, want %s", at, text, form)
