@@ -19,14 +19,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// idle delivers nothing.
+// idle stands for a dispatcher that delivers nothing.
 type idle struct{}
 
-// Leases is outbox.Dispatcher's.
+// Leases implements outbox.Dispatcher.
 func (idle) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
 
-// After any sequence of actions and activities, the acquaintances list every actor of which a
-// user's database holds anything, and every actor that a user follows or has asked to follow.
+// After any sequence of actions and activities, the acquaintances are complete. They list every
+// actor of which a user's database holds anything, and every actor that a user follows or has
+// asked to follow.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
@@ -81,10 +82,10 @@ type town struct {
 	users  []vocab.Username
 	rand   *rand.Rand
 
-	n       int        // counts ids
-	objects []vocab.ID // that anybody made
-	sent    []sent     // by actors
-	done    []string   // in the run of the current seed
+	n       int        // the number in the next new id
+	objects []vocab.ID // the objects that anybody has made
+	sent    []sent     // the activities that actors have sent
+	done    []string   // the actions and activities of the current seed
 	refused []string
 }
 
@@ -146,7 +147,7 @@ func (w *town) step() {
 		}
 	case 20, 21:
 		what, err = w.move(a, pick(w, w.actors), u)
-	case 22, 23: // an answer that u forwards
+	case 22, 23: // an answer that the user u forwards
 		if own := w.madeBy(w.in.Local.ID(u)); len(own) > 0 {
 			n := w.note(a)
 			n["inReplyTo"], n["cc"] = string(pick(w, own)), string(w.in.Local.Followers(u))
@@ -160,7 +161,7 @@ func (w *town) step() {
 	w.done = append(w.done, what)
 }
 
-// anybody returns the id of a random actor, but not u's own.
+// anybody returns the id of a random actor other than u.
 func (w *town) anybody(u vocab.Username) string {
 	if n := w.rand.IntN(len(w.actors) + 1); n < len(w.actors) {
 		return string(w.actors[n].ID)
@@ -173,7 +174,7 @@ func (w *town) anybody(u vocab.Username) string {
 	return ""
 }
 
-// note returns a new post of a's. The server of a serves it.
+// note returns a new post of a's, which a's server serves.
 func (w *town) note(a *peertest.Actor) vocab.Doc {
 	w.n++
 	path := fmt.Sprintf("%s/notes/%d", a.ID, w.n)
@@ -190,7 +191,7 @@ func (w *town) note(a *peertest.Actor) vocab.Doc {
 // featured returns the id of an actor's featured collection.
 func featured(a *peertest.Actor) string { return string(a.ID) + "/featured" }
 
-// move sends a Move to u. Both accounts confirm it until the Move is handled.
+// move sends a Move to u. Both accounts confirm the Move until it is handled.
 func (w *town) move(from, to *peertest.Actor, u vocab.Username) (string, error) {
 	from.Doc["movedTo"], to.Doc["alsoKnownAs"] = string(to.ID), []any{string(from.ID)}
 	from.Show()
@@ -239,15 +240,15 @@ func (w *town) handOver(u vocab.Username) error {
 		if err := w.in.Inbox.Deliver(w.t.Context(), u, to, []byte(body)); err != nil {
 			return err
 		}
-		if err := w.handOver(to); err != nil { // the answer
+		if err := w.handOver(to); err != nil { // hands over the answer
 			return err
 		}
 	}
 	return nil
 }
 
-// receive sends an activity of a's to u's inbox or to the shared inbox. It then hands over the
-// answers and forwarded activities of the users.
+// receive sends an activity of a's to u's inbox or to the shared inbox. Then it hands over the
+// answers and forwarded activities of this server's users.
 func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object any, more ...vocab.Doc) (string, error) {
 	w.n++
 	d := vocab.Doc{"id": fmt.Sprintf("%s/activities/%d", a.ID, w.n), "type": kind, "actor": string(a.ID), "object": object, "to": string(vocab.Public)}
@@ -274,7 +275,7 @@ func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object 
 	return what, nil
 }
 
-// checkParams fails the test if an actor is missing from a user's acquaintances.
+// checkParams fails the test if a user's acquaintances lack an actor.
 func (w *town) checkParams(when string) {
 	w.t.Helper()
 	for _, u := range w.users {

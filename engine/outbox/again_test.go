@@ -52,7 +52,7 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 			d := town(t)
 			p := c.params(d)
 			before := len(d.events())
-			results := make([]Result, 5) // four at once, and one later
+			results := make([]Result, 5) // four calls at once, and one later
 			var all sync.WaitGroup
 			for n := range results[:4] {
 				all.Go(func() {
@@ -82,7 +82,7 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// An action that takes back a reaction returns the last Undo again if it is repeated. It is
+// When an action that takes back a reaction is repeated, it returns the last Undo again. It is
 // refused if there was no reaction, or only a reaction of another type.
 func TestTakingBackAgain(t *testing.T) {
 	t.Parallel()
@@ -113,8 +113,8 @@ func TestTakingBackAgain(t *testing.T) {
 	d.refused("UndoDislike", own, fault.NotFound, "not_reacted")
 }
 
-// A repeated answer has the current counts of its deliveries, even after most of the deliveries
-// are pruned.
+// The answer to a repeated action has the current counts of its deliveries, even after most of the
+// deliveries are pruned.
 func TestAnsweringAgainShowsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -183,7 +183,8 @@ func TestOneOfManyDispatchesUnderOneKeyTakesEffect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ action, params string }{
 		{"CreateNote", `{"content":"once"}`},
-		{"Unfollow", `{"actorUri":"` + bob + `"}`}, // the first one leaves nothing to undo
+		// the first Unfollow leaves no follow to undo
+		{"Unfollow", `{"actorUri":"` + bob + `"}`},
 	} {
 		t.Run(c.action, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// made dispatches an action and returns the object that it made, as other servers get it.
+// made dispatches an action. It returns the object that the action made, as other servers get it.
 func (d *desk) made(action string, params map[string]any) vocab.Doc {
 	a, err := vocab.ParseActivity(d.must(action, params).Raw)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// posted dispatches an action, checks the activity's proof, and returns the object as other
+// posted dispatches an action and checks the activity's proof. It returns the object as other
 // servers get it.
 func (d *desk) posted(action string, params map[string]any) vocab.Doc {
 	d.t.Helper()

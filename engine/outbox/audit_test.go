@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// measured returns a number that a query finds in alice's database.
+// measured returns the number that a query finds in alice's database.
 func (d *desk) measured(query string) (n int) {
 	d.t.Helper()
 	if err := dbtest.SQL(d.t, d.c, d.alice).QueryRowContext(d.t.Context(), query).Scan(&n); err != nil {
@@ -18,8 +18,8 @@ func (d *desk) measured(query string) (n int) {
 	return n
 }
 
-// Refused actions of a token leave a few rows in total, not one each, and no large rows. The cases
-// waste space in every way.
+// The refused actions of a token leave a few rows together, not one each, and no large rows. The
+// cases waste space in every way.
 func TestRefusedDispatchesAreCountedAndNotKept(t *testing.T) {
 	t.Parallel()
 	much := strings.Repeat("x", 256<<10)
@@ -71,7 +71,7 @@ func TestRefusedDispatchesAreCountedAndNotKept(t *testing.T) {
 	}
 }
 
-// Audited parameters are shortened in one way, and say how many were left out.
+// The audit shortens parameters in one way, and says how much it left out.
 func TestAuditedParametersSayWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 1000)

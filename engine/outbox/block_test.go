@@ -20,7 +20,7 @@ import (
 func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	d.must("Follow", map[string]any{"actorUri": carol}) // who follows alice
+	d.must("Follow", map[string]any{"actorUri": carol}) // carol follows alice
 	d.owed()
 	wakes, events := d.wakes.Load(), len(d.events())
 	r, err := d.dispatch("Block", map[string]any{"actorUri": carol})
@@ -55,8 +55,8 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	}
 }
 
-// The user's other programs learn by an event which actor's relationship with the user has
-// changed.
+// When a relationship of the user changes, the user's other programs get an event that names the
+// other actor.
 func TestAChangedRelationshipNamesTheOtherActor(t *testing.T) {
 	t.Parallel()
 	d := town(t)

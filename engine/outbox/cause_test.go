@@ -12,14 +12,14 @@ import (
 	"github.com/lightweb/lightweb/engine/pipeline"
 )
 
-// told holds the members of an event's payload that are about causes.
+// told holds the members of an event's payload that concern causes.
 type told struct {
 	EventID  uuid.UUID
 	CausedBy uuid.UUID
 	Depth    int
 }
 
-// answered dispatches a note that answers an event. It returns the event that the note makes.
+// answered dispatches a note in answer to the event cause. It returns the event of the note.
 func (d *desk) answered(cause uuid.UUID) (told, error) {
 	d.t.Helper()
 	_, err := d.Dispatch(d.t.Context(), Dispatch{User: d.alice, Token: d.token, CausedBy: cause,
@@ -43,7 +43,7 @@ func (d *desk) lastEvent() (last told) {
 }
 
 // An event names the event that it answers, and how many dispatches came before it in the chain.
-// At most eight dispatches follow the first one. A refused dispatch makes no event.
+// At most eight dispatches may follow the first. A refused dispatch causes no event.
 func TestDispatchesThatFollowFromOneAnotherAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// interrupted is a store that calls the function first before its next write.
+// interrupted is a store that calls first() before its next write.
 type interrupted struct {
 	Store
 	first func()
@@ -26,7 +26,8 @@ func (s *interrupted) Write(ctx context.Context, u vocab.Username, work func(con
 	return s.Store.Write(ctx, u, work)
 }
 
-// before calls commit between an action's choice of recipients and its commit.
+// before makes the next action call commit() after it has chosen its recipients and before it is
+// committed.
 func (d *desk) before(commit func()) {
 	d.Store = &interrupted{Store: d.c, first: commit}
 }

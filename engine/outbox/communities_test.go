@@ -31,7 +31,7 @@ func (w *world) community(t *testing.T, id string) {
 	w.actors[a.ID] = a
 }
 
-// inCommunity adds a post of bob's that names ids in audience.
+// inCommunity adds a post of bob's. The parameter audience holds the ids in the post's audience.
 func (w *world) inCommunity(id, kind string, to, audience any) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *world) inCommunity(id, kind string, to, audience any) string {
 	return id
 }
 
-// village returns a town with a community of Lemmy's, and a post of bob's in it.
+// village returns a town with a community of Lemmy and a post of bob's in the community.
 func village(t *testing.T) *desk {
 	t.Helper()
 	d := town(t)
@@ -48,7 +48,7 @@ func village(t *testing.T) *desk {
 	return d
 }
 
-// checkCommunity checks whether an activity names the community and goes to it. It records all
+// checkCommunity checks whether an activity names the community and is sent to it. It records all
 // deliveries as delivered.
 func (d *desk) checkCommunity(what string, a *user.Activity, want bool) {
 	d.t.Helper()
@@ -61,7 +61,8 @@ func (d *desk) checkCommunity(what string, a *user.Activity, want bool) {
 	}
 }
 
-// Only the server of a community passes on to its members what is said about a post in it.
+// Members of a community get answers and reactions to a post in it only from the community's
+// server. So the engine sends these to the community.
 func TestAnAnswerToAPostOfACommunityGoesToTheCommunity(t *testing.T) {
 	t.Parallel()
 	d := village(t)
@@ -149,7 +150,8 @@ func TestABlockedCommunityIsLeftOut(t *testing.T) {
 	})
 }
 
-// A post may name many ids in audience, and any of them costs a request.
+// A post may name many ids in audience, and looking up each may cost a request. The engine looks
+// up only a few.
 func TestFewCommunitiesAreLookedUp(t *testing.T) {
 	t.Parallel()
 	d := village(t)
@@ -161,7 +163,8 @@ func TestFewCommunitiesAreLookedUp(t *testing.T) {
 	post := d.world.inCommunity("https://p.example/9", "Note", public, many)
 	asked := d.world.asked
 	a := d.must("Reply", vocab.Doc{"objectId": post, "content": "buzz"})
-	if got := d.world.asked - asked - 1; got != maxCommunities { // one for the author
+	// one of the requests is for the author
+	if got := d.world.asked - asked - 1; got != maxCommunities {
 		t.Errorf("%d actors were asked for besides the author, want %d", got, maxCommunities)
 	}
 	if diff := cmp.Diff(many[:maxCommunities], mustDoc(t, a.Raw)["audience"]); diff != "" {
@@ -169,8 +172,8 @@ func TestFewCommunitiesAreLookedUp(t *testing.T) {
 	}
 }
 
-// The community's server may be down while the user answers. The user's database has a copy of an
-// actor that the user follows.
+// The community's server is down while the user answers a post. The user follows the community, so
+// the user's database has a copy of its actor.
 func TestACommunityWhoseServerIsDownIsReachedLater(t *testing.T) {
 	t.Parallel()
 	d := village(t)
@@ -180,7 +183,7 @@ func TestACommunityWhoseServerIsDownIsReachedLater(t *testing.T) {
 	d.checkCommunity("Like", d.must("Like", vocab.Doc{"objectId": beesPost}), true)
 }
 
-// A server that hangs does not use up the time of the communities after it, and an actor that the
+// A server that hangs does not use up the time for the communities after it. A community that the
 // user follows is found in the user's database.
 func TestAServerThatHangsHoldsUpNoCommunity(t *testing.T) {
 	t.Parallel()
@@ -196,7 +199,7 @@ func TestAServerThatHangsHoldsUpNoCommunity(t *testing.T) {
 	}
 }
 
-// The document of an actor may have another id than the one that was asked for.
+// The document of an actor may have another id than the id that the engine asked for.
 func TestACommunityUnderAnotherIDIsTheSame(t *testing.T) {
 	t.Parallel()
 	const alias = "https://lemmy.example/c/beekeeping?page=2"
@@ -210,7 +213,8 @@ func TestACommunityUnderAnotherIDIsTheSame(t *testing.T) {
 	d.checkCommunity("Like of what is in a blocked community", d.must("Like", vocab.Doc{"objectId": post}), false)
 }
 
-// A text may mention a community by its handle, as people do who post there from elsewhere.
+// A text may mention a community by its handle, as people of other servers do when they post
+// there.
 func TestACommunityThatTheTextNamesIsMentioned(t *testing.T) {
 	t.Parallel()
 	d := village(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// leaves dispatches actions of each type that is sent, and returns all their deliveries.
+// leaves dispatches actions of each type that is sent. It returns all their deliveries.
 func leaves(d *desk) (all []user.Delivery) {
 	d.finder.deliverBlocks = true
 	article, zoe := d.world.article(bob), d.world.person(d.t, "p.example", "zoe", true)
@@ -61,7 +61,7 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	rows := leaves(d)
-	kinds, ids := map[string]bool{}, map[vocab.ID]vocab.ID{} // types of activities; jobs by activity id
+	kinds, ids := map[string]bool{}, map[vocab.ID]vocab.ID{} // kinds holds types of activities, ids the jobs by activity id
 	for _, r := range rows {
 		kinds[r.Type] = true
 	}

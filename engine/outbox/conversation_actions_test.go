@@ -34,8 +34,8 @@ func commitParams(r Result, by *mlstest.Device, g *mlstest.Group, c mlstest.Chan
 	return params, next
 }
 
-// A user can create a conversation, add and remove members, and leave, by actions. Each answer has
-// the place in the log, also when it is repeated under its key.
+// A user creates a conversation, adds and removes members, and leaves, all by actions. Each answer
+// has the place in the log, even if the action is repeated under its key.
 func TestAConversationIsPlayedByActions(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -90,8 +90,8 @@ func TestAConversationIsPlayedByActions(t *testing.T) {
 	}
 }
 
-// Actions begin a conversation of two, begin its upgrade and mark it as read. A conversation that
-// is not closed gets no successor.
+// Actions begin a conversation of two, begin the conversation's upgrade and mark it as read. While
+// a conversation is not closed, it gets no successor.
 func TestAConversationOfTwoIsPlayedByActions(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// After the Delete of a user has been sent, no action of the user sends anything more.
+// After a user's Delete of itself was sent, no action of the user sends anything.
 func TestNothingIsSentOnceADeletionWasTold(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -40,7 +40,8 @@ func TestNothingIsSentOnceADeletionWasTold(t *testing.T) {
 	}
 }
 
-// A deletion waits for all actions that are being stored, so that none of them is sent after it.
+// A deletion waits for all actions that are just being stored, so that none of them is sent after
+// it.
 func TestADeletionWaitsForWhatIsBeingStored(t *testing.T) {
 	t.Parallel()
 	d := town(t)

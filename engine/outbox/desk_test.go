@@ -37,7 +37,7 @@ const (
 	me   = vocab.ID(here + "/users/alice")
 )
 
-// dispatcher takes no leases.
+// dispatcher stands for a dispatcher that takes no leases.
 type dispatcher struct{}
 
 func (dispatcher) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
@@ -51,12 +51,12 @@ type world struct {
 	objects     map[vocab.ID]string
 	fails       map[vocab.ID]error
 	asked       int
-	objectAsked func()   // called during the fetch of an object; may be nil
-	handleAsked func()   // called during the look-up of a handle; may be nil
+	objectAsked func()   // called while an object is fetched; may be nil
+	handleAsked func()   // called while a handle is looked up; may be nil
 	stale       vocab.ID // an actor that has changed since its copy was made; may be empty
 }
 
-// errHangs makes a server hang until its caller gives up.
+// errHangs marks a server that hangs until its caller gives up.
 var errHangs = errors.New("hangs")
 
 func (w *world) HasStale() bool           { return w.stale != "" }
@@ -129,7 +129,7 @@ func (w *world) Object(_ context.Context, id vocab.ID, _ *vocab.Username) (*voca
 	return obj, json.RawMessage(raw), err
 }
 
-// person adds an actor, with a shared inbox when its server has one.
+// person adds an actor. If shared is true, its server has a shared inbox.
 func (w *world) person(t *testing.T, host, name string, shared bool) *vocab.Actor {
 	t.Helper()
 	id := "https://" + host + "/users/" + name
@@ -202,7 +202,7 @@ type desk struct {
 	relays  *relay.List
 	files   *registry.Registry
 	alice   vocab.Username
-	wakes   atomic.Int32 // counts commits with new deliveries
+	wakes   atomic.Int32 // how many commits with new deliveries there were
 	clock   atomic.Int64 // milliseconds since 2026
 	token   uuid.UUID
 }
@@ -317,7 +317,7 @@ func (d *desk) sent() (n int) {
 	return n
 }
 
-// checkProof checks that an activity has alice's proof, and that its embedded object has none
+// checkProof checks that an activity has alice's proof, and that the object in it has none
 // (FE-06).
 func (d *desk) checkProof(activity vocab.Doc) {
 	d.t.Helper()
@@ -386,7 +386,8 @@ func (d *desk) events() (types []string) {
 // relates lists the actions that change a relationship of the user.
 var relates = []string{"Follow", "Unfollow", "AcceptFollow", "RejectFollow", "SendFriendRequest", "AcceptFriendRequest", "RejectFriendRequest", "RemoveRelationship", "Block", "Unblock"}
 
-// eventsOf returns the types of the events that an action makes. kind is the type of its activity.
+// eventsOf returns the types of the events that an action causes. The parameter kind is the type
+// of the action's activity.
 func eventsOf(action, kind string) []string {
 	types := []string{strings.ToLower(kind) + ".sent"}
 	if slices.Contains(relates, action) {
@@ -395,7 +396,7 @@ func eventsOf(action, kind string) []string {
 	return types
 }
 
-// audits returns the audit's records, the newest first.
+// audits returns the records of the audit, newest first.
 func (d *desk) audits() (all []user.Audit) {
 	d.t.Helper()
 	rows, err := dbtest.SQL(d.t, d.c, d.alice).QueryContext(d.t.Context(), `SELECT token_id, action, params, outcome, coalesce(activity_uri, '') FROM audit ORDER BY id DESC`)
@@ -418,7 +419,7 @@ func (d *desk) audits() (all []user.Audit) {
 	return all
 }
 
-// offers stores a received Offer of friendship by an actor and returns its id.
+// offers stores an Offer of friendship that an actor sent. It returns the Offer's id.
 func (d *desk) offers(a *vocab.Actor, kind, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + vocab.ID("/offers/"+kind)
@@ -437,7 +438,7 @@ func (d *desk) offers(a *vocab.Actor, kind, status string) vocab.ID {
 	return id
 }
 
-// befriend makes an actor a follower of alice and stores its Follow as received.
+// befriend makes an actor a follower of alice. It stores the actor's Follow as received.
 func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + "/follows/1"

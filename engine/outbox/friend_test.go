@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Each action about friends refuses wrong calls with the documented code, and changes nothing.
+// Each action about friends refuses wrong calls with the documented code. A refused call changes
+// nothing.
 func TestFriendActionsRefuse(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -95,7 +96,7 @@ func TestFriendActionsRefuse(t *testing.T) {
 	}
 }
 
-// friendships returns alice's friendships, one a line.
+// friendships returns alice's friendships, one per line.
 func (d *desk) friendships() string {
 	d.t.Helper()
 	var all []string

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// group creates a group with these members and returns its id. It records its deliveries as
-// delivered.
+// group creates a group with the given members and returns the group's id. It records the
+// deliveries of that as delivered.
 func (d *desk) group(name string, members ...string) vocab.ID {
 	d.t.Helper()
 	id := d.must("CreateGroup", map[string]any{"name": name}).Object
@@ -35,7 +35,7 @@ func (d *desk) groups() (all []user.Group) {
 	return all
 }
 
-// refused checks that a dispatch is refused with a kind and code.
+// refused checks that a dispatch is refused with the given kind and code.
 func (d *desk) refused(action string, params any, kind fault.Kind, code string) {
 	d.t.Helper()
 	if _, err := d.dispatch(action, params); fault.Of(err) == nil || fault.Of(err).Kind != kind || fault.Of(err).Code != code {
@@ -127,7 +127,7 @@ func TestANoteToAGroupReachesItsMembersUnnamed(t *testing.T) {
 	if got := inboxes(d.owed()); len(got) != 0 {
 		t.Errorf("Update after the group is gone goes to %q", got)
 	}
-	d.exec(`DELETE FROM delivery_jobs`) // as if the jobs were pruned, so that the recipients are unknown
+	d.exec(`DELETE FROM delivery_jobs`) // as pruning does; the recipients are unknown afterwards
 	d.must("DeleteObject", map[string]any{"objectId": note})
 	if diff := cmp.Diff(all, inboxes(d.owed())); diff != "" {
 		t.Error("Delete, want who had it: ", diff)

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// neighbour creates another user of alice's server who follows her.
+// neighbour creates another user of alice's server. The user follows alice.
 func (d *desk) neighbour(name string) *vocab.Actor {
 	d.t.Helper()
 	a, err := d.Local.Actor(d.user(name))
@@ -21,8 +21,8 @@ func (d *desk) neighbour(name string) *vocab.Actor {
 	return a
 }
 
-// A local post, its edits and its deletion are owed to followers on this server and to the users
-// of this server that it names. No other server gets them, even if the text names its actors.
+// A local post goes to followers on this server and to the users of this server that it names. So
+// do its edits and its deletion. No other server gets them, even if the text names an actor there.
 func TestALocalPostStaysOnItsServer(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -81,8 +81,9 @@ func TestALocalPostIsPassedOnToNobody(t *testing.T) {
 	}
 }
 
-// "Local" in a post of another server means everybody on that server. An answer to it is for the
-// post's author and the actors that its text names, not for everybody on this server.
+// "Local" in a post of another server means everybody on that server. An answer to such a post is
+// for the post's author and the actors that the answer's text names. It is not for everybody on
+// this server.
 func TestAnAnswerToALocalPostOfAnotherServerIsDirect(t *testing.T) {
 	t.Parallel()
 	d := town(t)

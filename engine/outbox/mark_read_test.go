@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/feed"
 )
 
-// entries returns the entries of the main feed, the newest first.
+// entries returns the entries of the main feed, newest first.
 func (d *desk) entries() (items []user.FeedItem) {
 	d.t.Helper()
 	d.read(func(ctx context.Context, tx *user.Tx) (err error) {
@@ -22,7 +22,8 @@ func (d *desk) entries() (items []user.FeedItem) {
 	return items
 }
 
-// readUpTo returns the entry up to which the main feed is read, the zero id for none.
+// readUpTo returns the entry up to which the main feed is marked as read. If there is no mark, it
+// returns the zero id.
 func (d *desk) readUpTo() (id uuid.UUID) {
 	d.t.Helper()
 	d.read(func(ctx context.Context, tx *user.Tx) error {
@@ -35,8 +36,8 @@ func (d *desk) readUpTo() (id uuid.UUID) {
 	return id
 }
 
-// A mark moves only forward. Marking stores no activity and no deliveries. Other programs get one
-// event each time the mark moves.
+// A mark moves only forward. Marking stores no activity and no deliveries. Each time the mark
+// moves, other programs get one event.
 func TestAFeedIsMarkedAsRead(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// wire holds the parts of a post that is sent.
+// wire holds parts of a post as it is sent.
 type wire struct {
 	to         []string // the recipients in to and cc
 	mentions   []string // the actors in its tags
@@ -59,8 +59,8 @@ func (w wire) want(t *testing.T, name string, want wire) {
 	}
 }
 
-// A public or followers' note also goes to the actors that its text names. A note for certain
-// actors goes to nobody else that its text names.
+// A public note and a note for followers also go to the actors that their text names. A note for
+// certain actors does not go to other actors that its text names.
 func TestWhoeverATextNamesIsTold(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -115,8 +115,8 @@ func TestNewWordsReachTheActorsThatTheyName(t *testing.T) {
 	}
 }
 
-// A text causes at most twenty look-ups. The handle of a blocked actor stays text. An LLM engine
-// can look up only actors that the user knows.
+// A text causes at most twenty look-ups. The handle of a blocked actor is not linked. An LLM
+// engine can look up only actors that the user knows.
 func TestWhatATextNamesIsBounded(t *testing.T) {
 	t.Parallel()
 	d := town(t)

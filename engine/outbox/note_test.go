@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A note that names actors and has no visibility is for those actors only. A client that speaks
-// ActivityPub means nobody else, and a private note once shown stays public.
+// A note names actors and has no visibility. It is for those actors only. A client that speaks
+// ActivityPub means nobody else, and a private note that was once shown stays public.
 func TestANoteThatNamesActorsAloneIsForThose(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -20,7 +20,7 @@ func TestANoteThatNamesActorsAloneIsForThose(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		params map[string]any
-		to     []string // the only actors that it names and that get it
+		to     []string // the note names only these actors, and only they get it
 	}{
 		{"one", map[string]any{"to": []string{erin}}, []string{erin}},
 		{"one by handle", map[string]any{"to": []string{"@erin@r.example"}}, []string{erin}},

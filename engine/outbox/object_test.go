@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An activity's id can be used for its object's id, because a feed shows clients both.
+// A client can use an activity's id in place of its object's id, because a feed shows both.
 func TestAnActivityStandsForItsObject(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -59,8 +59,8 @@ func TestAnActivityStandsForItsObject(t *testing.T) {
 	want("Like", naming(elsewhere), "https://p.example/notes/9")
 }
 
-// A request can be accepted by the id of its message or of the Create, because a feed shows
-// clients both.
+// A request can be accepted by the id of its message or of the message's Create, because a feed
+// shows both to clients.
 func TestARequestIsAnsweredByTheIDOfItsMessage(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"creates", "notes"} {
@@ -85,8 +85,8 @@ func TestARequestIsAnsweredByTheIDOfItsMessage(t *testing.T) {
 	}
 }
 
-// The id of another local user's Create leads to its object if alice may see it. Otherwise the
-// answer is as for an unknown object.
+// The id of another local user's Create leads to the Create's object if alice may see the object.
+// Otherwise the answer is as for an unknown object.
 func TestANeighboursCreateStandsForWhatMayBeSeen(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

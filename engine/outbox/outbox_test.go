@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	bob       = "https://p.example/users/bob"
-	carol     = "https://p.example/users/carol" // follows alice, behind a shared inbox
-	dan       = "https://q.example/users/dan"   // follows alice, without one
+	bob   = "https://p.example/users/bob"
+	carol = "https://p.example/users/carol" // follows alice; her server has a shared inbox
+	// follows alice; his server has no shared inbox
+	dan       = "https://q.example/users/dan"
 	bobsPost  = "https://p.example/notes/1"
 	followers = string(me) + "/followers"
 	public    = string(vocab.Public)
@@ -36,7 +37,8 @@ func town(t *testing.T) *desk {
 	return d
 }
 
-// note posts a note of alice's and returns its id. It records its deliveries as delivered.
+// note posts a note of alice's and returns the note's id. It records the note's deliveries as
+// delivered.
 func (d *desk) note(params map[string]any) vocab.ID {
 	d.t.Helper()
 	a := d.must("CreateNote", params)
@@ -49,11 +51,12 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 	type params = map[string]any
 	for _, c := range []struct {
 		name, action string
-		before       func(d *desk) params // prepares the action and returns its parameters
-		kind, object string               // the types of the activity and of its object
+		// prepares the action and returns the action's parameters
+		before       func(d *desk) params
+		kind, object string // the types of the activity and of its object
 		to, cc       []string
 		inboxes      []string
-		feed         int // the number of entries that the action adds
+		feed         int // how many feed entries the action adds
 	}{
 		{name: "Follow by id", action: "Follow", before: func(*desk) params { return params{"actorUri": bob} },
 			kind: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
@@ -215,7 +218,7 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 	}
 }
 
-// An answer names the object that the action made or is about, so that clients need not fetch the
+// An answer names the object that the action made or is about. So clients need not fetch the
 // activity.
 func TestAnswersNameTheObject(t *testing.T) {
 	t.Parallel()
@@ -224,7 +227,7 @@ func TestAnswersNameTheObject(t *testing.T) {
 	own, article := d.note(map[string]any{"content": "hi"}), d.world.article(bob)
 	friends := d.group("friends")
 	member := map[string]any{"name": "friends", "actorUri": bob}
-	const made = "made" // the activity's object
+	const made = "made" // stands for the object of the action's activity
 	for _, c := range []struct {
 		action string
 		params map[string]any
@@ -508,8 +511,8 @@ func TestNothingIsStoredThatCouldNotBeSigned(t *testing.T) {
 	}
 }
 
-// The audit holds no words of posts, for done and for refused actions. It keeps records for half a
-// year, which is longer than a post may live.
+// The audit contains no words of posts, whether an action succeeded or was refused. It keeps its
+// records for half a year, longer than a post may live.
 func TestAuditKeepsNoWords(t *testing.T) {
 	t.Parallel()
 	const secret = "a word to be deleted"
@@ -531,7 +534,8 @@ func TestAuditKeepsNoWords(t *testing.T) {
 	}
 }
 
-// A refused action beyond the scope of an LLM engine is audited and counted like any other.
+// An LLM engine tries an action outside of its scope. The refused action is audited and counted
+// like any other.
 func TestAnAssistantsScopeIsAudited(t *testing.T) {
 	t.Parallel()
 	d := town(t)

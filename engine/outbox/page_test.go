@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A public post names its page, beside its file if it has one, as soon as the server offers pages.
-// Posts for followers do not.
+// As soon as the server offers pages, a public post names its page. If it has a file, it names
+// both. Posts for followers name no page.
 func TestPublicPostsNameTheirPages(t *testing.T) {
 	t.Parallel()
 	d := town(t)

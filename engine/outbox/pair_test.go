@@ -29,8 +29,9 @@ func (d *desk) conversationWith(actor vocab.ID) (c *user.Conversation) {
 	return c
 }
 
-// Row 25: a private Note makes a conversation. Once the conversation is encrypted, no action sends
-// plain text to the actor, not even after the friendship has ended.
+// Row 25 of docs/conversations.md, Cases and their tests. A private Note makes a conversation.
+// Once the conversation is encrypted, no action sends plain text to the other actor, even after
+// the friendship has ended.
 func TestRow25NothingIsSaidInTheOpenOnceItIsEncrypted(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// told returns the digest of the profile that was last sent to others.
+// told returns the digest of the profile that was last sent to other servers.
 func (d *desk) told() []byte {
 	d.t.Helper()
 	told, err := d.c.Instance.Users.ToldProfiles(d.t.Context(), []vocab.Username{d.alice})
@@ -85,7 +85,7 @@ func TestAProfileIsChangedAndToldToThoseWhoShowIt(t *testing.T) {
 		t.Errorf("events %q", types)
 	}
 
-	// The name stays, and an unchanged profile is not sent again.
+	// The name does not change, and an unchanged profile is not sent again.
 	if again := d.must("UpdateProfile", map[string]any{"name": "Alice"}); again.URI != update.URI || len(d.owed()) != 0 {
 		t.Errorf("the same profile is told again as %s", again.URI)
 	}
@@ -138,7 +138,7 @@ func TestAProfileThatIsNotTakenStaysAsItWas(t *testing.T) {
 	}
 }
 
-// The engine sends a profile that was changed by hand, or written before a crash.
+// A profile was changed by hand, or was written before a crash. The engine sends it.
 func TestTheEngineTellsOfAProfile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -160,8 +160,8 @@ func TestTheEngineTellsOfAProfile(t *testing.T) {
 	}
 }
 
-// Handles in a summary become links to their actors. The actors are not notified. Unknown handles
-// stay text, and the answer lists them.
+// Handles in a summary become links to their actors, who are not notified. Unknown handles are not
+// linked, and the answer lists them.
 func TestHandlesInASummaryAreLinked(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -189,8 +189,8 @@ func TestHandlesInASummaryAreLinked(t *testing.T) {
 		t.Errorf("%q lead nowhere", r.Unresolved)
 	}
 
-	// A summary edited by hand gets its links when the profile is sent. The engine does not
-	// look up a known handle again.
+	// The handles of a summary that was edited by hand become links when the profile is sent.
+	// The engine does not look up a known handle again.
 	if err := d.files.SetMember(d.alice, "profile.summary", "With @bob@r.example and @carol@s.example"); err != nil {
 		t.Fatal(err)
 	}
@@ -238,8 +238,8 @@ func TestAChangedProfileHidesNoMove(t *testing.T) {
 	}
 }
 
-// A summary changed while the handles of the previous one are looked up gets the links of its own
-// handles.
+// While the engine looks up the handles of a summary, the summary is changed. The new summary gets
+// the links of its own handles.
 func TestHandlesOfAnOlderSummaryTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// An action whose object is pruned between the read and the commit of the action is refused. It
-// succeeds when it is repeated.
+// The object of an action is pruned after the action has read it and before the action is
+// committed. The action is refused. It succeeds when it is repeated.
 func TestAnActionDoesNotStandWithoutAnObjectThatIsPrunedMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := town(t)

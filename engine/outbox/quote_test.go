@@ -15,7 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// asked returns the owed QuoteRequests and their inboxes.
+// asked returns the QuoteRequests that are to be delivered, and their inboxes.
 func (d *desk) asked() (requests []vocab.Doc, inboxes []vocab.ID) {
 	d.t.Helper()
 	for _, row := range d.owed() {
@@ -61,8 +61,8 @@ func TestWhatIsQuotedIsNamedInEveryForm(t *testing.T) {
 	}
 }
 
-// The engine sends no QuoteRequest to an author who may not read the quoting post, and none for
-// the user's own post.
+// The engine sends no QuoteRequest to an author who may not read the quoting post. It sends none
+// for a quote of the user's own post.
 func TestWhoIsAskedForAQuote(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -111,7 +111,7 @@ func TestALLMEngineQuotesOnlyWhatIsHere(t *testing.T) {
 	}
 }
 
-// A revoked stamp is deleted, and everybody who may know it gets the Delete.
+// A revoked quote authorization is deleted. Everybody who may know it gets the Delete.
 func TestAQuoteIsRevoked(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -148,7 +148,7 @@ func (d *desk) approve(note vocab.ID) error {
 	return d.approveBy(note, "https://p.example/stamps/1")
 }
 
-// approveBy lets bob approve with a stamp under the given id.
+// approveBy lets bob approve with a quote authorization under the given id.
 func (d *desk) approveBy(note, id vocab.ID) error {
 	d.t.Helper()
 	stamp, err := vocab.ObjectOf(vocab.Stamp{Author: bob, Quoting: note, Quoted: bobsPost}.Doc(id, me))
@@ -158,7 +158,7 @@ func (d *desk) approveBy(note, id vocab.ID) error {
 	return d.answerQuote(note, vocab.Doc{"type": vocab.Accept, "result": string(stamp.ID)}, map[vocab.ID]*vocab.Object{stamp.ID: stamp})
 }
 
-// answerQuote handles bob's answer to the QuoteRequest for a note.
+// answerQuote handles bob's answer to the QuoteRequest of a note.
 func (d *desk) answerQuote(note vocab.ID, answer vocab.Doc, fetched map[vocab.ID]*vocab.Object) error {
 	d.t.Helper()
 	return d.c.Write(d.t.Context(), d.alice, func(ctx context.Context, tx *user.Tx) error {
@@ -177,7 +177,7 @@ func (d *desk) answerQuote(note vocab.ID, answer vocab.Doc, fetched map[vocab.ID
 	})
 }
 
-// toldOfApproval lets bob approve and returns the inboxes that get the Update.
+// toldOfApproval lets bob approve. It returns the inboxes that get the Update.
 func (d *desk) toldOfApproval(note vocab.ID) (inboxes []string) {
 	d.t.Helper()
 	d.owed()
@@ -190,7 +190,7 @@ func (d *desk) toldOfApproval(note vocab.ID) (inboxes []string) {
 	return inboxes
 }
 
-// The Update of an approval goes to everybody who has the post. It does not go to actors that have
+// An approval's Update goes to everybody who has the post. It does not go to actors that have
 // since left the followers or the group, because they may not get the newer words.
 func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	t.Parallel()
@@ -212,8 +212,8 @@ func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	}
 }
 
-// Only the first stamp counts. Each further one would cost an Update to everybody who has the
-// post, and bob can make any number of them.
+// Only the first quote authorization counts. Each further one would cost an Update to everybody
+// who has the post, and bob can make any number of them.
 func TestAQuoteIsApprovedOnce(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -238,8 +238,8 @@ func TestAQuoteIsApprovedOnce(t *testing.T) {
 	}
 }
 
-// The user sees the words that the user wrote, without the line that the engine adds for servers
-// that do not support quotes.
+// The user sees the words that the user wrote. The engine adds a line for servers that do not
+// support quotes, and the user does not see that line.
 func TestThePlainTextOfAQuoteIsWhatTheUserWrote(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -261,7 +261,7 @@ func TestThePlainTextOfAQuoteIsWhatTheUserWrote(t *testing.T) {
 	shows(note, "look @bob@p.example")
 }
 
-// The Update of an approval has a published time. Without one, servers ignore the Update when
+// An approval's Update has a published time. Without that time, servers ignore the Update when
 // another actor forwards it. The post has no updated time, because it was not edited.
 func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {
 	t.Parallel()
@@ -283,7 +283,7 @@ func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {
 	})
 }
 
-// An approval that arrives during an edit waits for the new words.
+// An approval arrives during an edit. It waits until the new words are stored.
 func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -318,7 +318,7 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	}
 }
 
-// A Reject that arrives during an edit stays in force after the edit.
+// A Reject arrives during an edit. It stays in force after the edit.
 func TestAnEditLosesNoRefusalThatIsJustComing(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		{"delete of what is not there", "DeleteObject", `{"objectId":"` + string(me) + `/objects/1"}`, fault.NotFound, "", "/params/objectId"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d.token = uuid.New() // a new token, because repeated refusals of one token are only counted
+			d.token = uuid.New() // a new token each time, because repeated refusals of one token are only counted
 			before, sent := len(d.audits()), d.sent()
 			_, err := d.dispatch(c.action, c.params)
 			e := fault.Of(err)

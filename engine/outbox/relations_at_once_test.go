@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An activity of bob's that is read but not stored yet does not undo an action that alice takes
-// about him meanwhile.
+// An activity of bob's has been read but not stored yet. Meanwhile alice takes an action about
+// bob. The activity does not undo that action.
 func TestWhatComesUndoesNoActionAboutItsActor(t *testing.T) {
 	t.Parallel()
 	type params = map[string]any
@@ -20,9 +20,9 @@ func TestWhatComesUndoesNoActionAboutItsActor(t *testing.T) {
 	for _, c := range []struct {
 		action  string
 		params  params
-		kind    string // of the relationship
+		kind    string // the type of the relationship
 		comes   func(d *desk) vocab.Doc
-		accepts bool // the action succeeds if nothing prevents it
+		accepts bool // whether the relationship is accepted after the action succeeds
 	}{
 		{"Unfollow", about, user.Following, func(d *desk) vocab.Doc {
 			return vocab.Doc{"type": vocab.Accept, "object": string(d.must("Follow", about).URI)}

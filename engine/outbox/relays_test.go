@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// subscribe stores relays, each with its own Follow.
+// subscribe stores relays. Each has its own Follow.
 func (d *desk) subscribe(relays ...instance.Relay) {
 	d.t.Helper()
 	for i, r := range relays {
@@ -28,7 +28,7 @@ func (d *desk) subscribe(relays ...instance.Relay) {
 	}
 }
 
-// sentRelays returns the deliveries to relays and records all deliveries as delivered.
+// sentRelays returns the deliveries to relays. It records all deliveries as delivered.
 func (d *desk) sentRelays() []string {
 	d.t.Helper()
 	out := []string{}
@@ -92,8 +92,8 @@ func TestWhatRelaysGet(t *testing.T) {
 	}
 }
 
-// FE-16: the instance actor sends the Announce. It holds the post's id and is public. A Delete of
-// the post waits for it.
+// FE-16: the instance actor sends the Announce, which is public and contains the post's id. A
+// Delete of the post is sent after the Announce.
 func TestTheAnnounceForRelays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -116,7 +116,7 @@ func TestTheAnnounceForRelays(t *testing.T) {
 	}
 }
 
-// A relay whose inbox is also a follower's inbox gets one delivery.
+// An inbox belongs to a relay and to a follower. It gets one delivery.
 func TestARelayThatFollowsGetsAPostOnce(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -29,7 +29,7 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 	for _, c := range []struct {
 		name, action string
 		params       vocab.Doc
-		code         string // empty: it may
+		code         string // if empty, the action is permitted
 	}{
 		{"a message to a follower that the user does not follow", "SendMessage", vocab.Doc{"recipientUri": carol, "content": "Hello"}, "stranger"},
 		{"a message to a stranger", "SendMessage", vocab.Doc{"recipientUri": bob, "content": "Hello"}, "stranger"},
@@ -58,7 +58,7 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 }
 
 // An LLM engine can name only objects and actors that are known here. The engine fetches no other
-// address, because it could contain words that the LLM engine has read.
+// address, because an address could contain words that the LLM engine has read.
 func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -95,7 +95,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 		t.Errorf("%d actors were asked for and %d activities sent, want none", d.world.asked-asked, d.sent()-sent)
 	}
 	d.world.objectAsked = nil
-	d.must("Like", vocab.Doc{"objectId": evil}) // the user itself may still name it
+	d.must("Like", vocab.Doc{"objectId": evil}) // the user's own programs may still name it
 	if err := d.assist(d.token, "Reply", vocab.Doc{"objectId": evil, "content": "x"}); err != nil {
 		t.Errorf("an answer to what the user likes: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 	}
 }
 
-// A refused action counts as much as a successful one.
+// A refused action counts towards the limit as much as a successful one.
 func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -160,7 +160,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// The LLM engine cannot use a message that waits among the requests, nor its author.
+// A message waits among the requests. The LLM engine cannot use the message or its author.
 func TestAnAssistantNamesNothingThatWaits(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -36,8 +36,8 @@ func exampleOf(t *testing.T, name string, schema vocab.Doc) any {
 	return nil
 }
 
-// exampleParams returns valid parameters of an action. They include one of several alternatives,
-// and no parameter without the one that it needs.
+// exampleParams returns valid parameters of an action. Of several alternatives they include one.
+// They include no parameter without the parameter that it needs.
 func exampleParams(t *testing.T, d Description) vocab.Doc {
 	t.Helper()
 	params := exampleOf(t, d.Action, d.Params).(vocab.Doc)
@@ -60,7 +60,7 @@ func readAction(name string, params vocab.Doc) error {
 	return err
 }
 
-// wantRefused checks that an action is refused with an answer that names the parameter.
+// wantRefused checks that an action is refused, and that the answer points to the wrong parameter.
 func wantRefused(t *testing.T, d Description, what, at string, params vocab.Doc) {
 	t.Helper()
 	e := fault.Of(readAction(d.Action, params))
@@ -113,8 +113,8 @@ func TestAnActionIsReadAsItsSchemaSays(t *testing.T) {
 	}
 }
 
-// isConditional reports whether a refusal is by a rule that a schema states only in its
-// description.
+// isConditional reports whether an action was refused because of a rule that its schema states
+// only in its description.
 func isConditional(err error) bool {
 	return strings.Contains(err.Error(), "there is nothing to change") || strings.Contains(err.Error(), "an Audio or Video has a file")
 }
@@ -173,7 +173,7 @@ func TestThePageOfActionsShowsEachAsItIsRead(t *testing.T) {
 	}
 }
 
-// actionsPage writes docs/actions.md.
+// actionsPage returns the text of docs/actions.md.
 func actionsPage() string {
 	var b strings.Builder
 	b.WriteString("# The actions\n\n<!-- written by go test ./engine/outbox -run PageOfActions -update -->\n\n" +
@@ -241,7 +241,7 @@ func addParamRows(rows map[string]bool, prefix string, schema vocab.Doc) {
 	}
 }
 
-// typeWords returns the words for the type and bounds of a parameter.
+// typeWords describes the type and the bounds of a parameter in words.
 func typeWords(s vocab.Doc) string {
 	switch {
 	case s["enum"] != nil:

@@ -43,8 +43,8 @@ func documentedSteps(t *testing.T) []string {
 	return nil
 }
 
-// stepsIn returns the steps in a log in the order in which they began. The log has them in the
-// order in which they ended, the outer steps last.
+// stepsIn returns the steps in a log in the order in which they began. The log has the steps in
+// the order in which they ended, outer steps last.
 func stepsIn(t *testing.T, log *bytes.Buffer) (steps []string) {
 	t.Helper()
 	for lines := bufio.NewScanner(log); lines.Scan(); {

@@ -65,8 +65,8 @@ func TestOnlyPublicObjectsAreShownInStreams(t *testing.T) {
 	}
 }
 
-// A post written for a stream has an Add of its own, which followers get with the post. If the Add
-// is not possible, the post is not written.
+// A post that is written for a stream has its own Add. Followers get the Add with the post. If the
+// Add is not possible, the post is not written.
 func TestAPostIsWrittenIntoAStream(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -112,8 +112,8 @@ func TestAPostIsWrittenIntoAStream(t *testing.T) {
 	}
 }
 
-// A pin beyond the limit is refused. It does not replace another pin, because peers would not
-// learn of that.
+// A pin above the limit is refused. It does not replace another pin, because peers would not learn
+// of that.
 func TestATwentyFirstPinIsRefused(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A public note names its collection of answers and its thread, which is its parent's thread or a
+// A public note names its collection of answers and its thread. The thread is its parent's or a
 // new one.
 func TestANoteSaysInWhichThreadItIs(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestANoteSaysInWhichThreadItIs(t *testing.T) {
 		name    string
 		params  map[string]any
 		replies bool
-		context string // "own": its own
+		context string // "own" stands for a thread of its own
 	}{
 		{"public", map[string]any{}, true, "own"},
 		{"unlisted", map[string]any{"visibility": "unlisted"}, true, "own"},

@@ -31,7 +31,7 @@ func TestAWishToMuteAddsTheActorOnce(t *testing.T) {
 	}
 }
 
-// A wish that fails with Config waits, and the attempt does not count.
+// An attempt at a wish fails with the kind Config. The wish waits, and the attempt does not count.
 func TestAWishToMuteWaitsWhileTheUserMutesAsManyAsAUserMay(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -50,8 +50,8 @@ func TestAWishToMuteWaitsWhileTheUserMutesAsManyAsAUserMay(t *testing.T) {
 	}
 }
 
-// attempt lets a watcher attempt a wish of alice's that has failed so many times. It returns the
-// wishes that are due 5 minutes later.
+// attempt stores a wish of alice's that has failed the given number of times, and lets a watcher
+// attempt it. It returns the wishes that are due 5 minutes later.
 func (d *desk) attempt(kind string, failed int) []instance.Wish {
 	d.t.Helper()
 	w := instance.Wish{User: d.alice, Kind: kind, Account: "@x@away.example", Host: "away.example", Attempts: failed}
@@ -72,7 +72,8 @@ func (d *desk) attempt(kind string, failed int) []instance.Wish {
 	return due
 }
 
-// A wish whose host does not resolve stays, because the DNS zone of a host may be gone for a day.
+// A wish is kept if its host does not resolve, because the DNS zone of a host may be missing for a
+// day.
 func TestAWishWaitsForAHostThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{instance.WishBlock, instance.WishMute, instance.WishFollow} {
@@ -85,7 +86,7 @@ func TestAWishWaitsForAHostThatThereIsNot(t *testing.T) {
 }
 
 // A wish waits without limit while the user's database, the user's keys or this server's
-// federation are unavailable. Such attempts do not count.
+// federation is unavailable. Such attempts do not count.
 func TestAWishWaitsForTheUserAndThisServerWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

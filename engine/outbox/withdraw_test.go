@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// waiting requeues the failed deliveries and returns the inboxes that are owed Creates and
+// waiting requeues the failed deliveries. It returns the inboxes that will get Creates and
 // Updates.
 func (d *desk) waiting() (urls []string) {
 	d.t.Helper()
@@ -32,8 +32,8 @@ func TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent(t *testing.T) {
 		name   string
 		posts  params
 		shuts  func(*desk)
-		failed bool // its server was tried until the delivery failed
-		dan    bool // gets it still
+		failed bool // whether the delivery failed after all tries
+		dan    bool // whether dan still gets it
 	}{
 		{"blocked, of what is for followers", toFollowers, block, false, false},
 		{"blocked, of what was given up", toFollowers, block, true, false},
@@ -70,7 +70,7 @@ func TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent(t *testing.T) {
 	}
 }
 
-// If one of two recipients behind an inbox is blocked, the other one still gets the post.
+// Two recipients have the same inbox, and one of them is blocked. The other still gets the post.
 func TestOneOfTwoBehindAnInboxIsShutOut(t *testing.T) {
 	t.Parallel()
 	d := town(t)

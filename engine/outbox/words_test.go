@@ -16,7 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// holding returns the columns of alice's database and of the instance database that hold a word.
+// holding returns the columns of alice's database and of the instance database that contain a
+// word.
 func (d *desk) holding(word string) (found []string) {
 	d.t.Helper()
 	for name, sql := range map[string]*sql.DB{"user": dbtest.SQL(d.t, d.c, d.alice), "instance": dbtest.InstanceSQL(d.t, d.c, d.alice)} {
@@ -57,9 +58,9 @@ func pairs(t *testing.T, db *sql.DB, query string) (all [][2]string) {
 	return all
 }
 
-// written posts a note with a word and stores the word wherever it can occur. Servers echo it when
-// they accept and refuse the note, and the note has an idempotency key, a group's Announce and a
-// Like.
+// written posts a note with a word, and stores the word wherever it can occur. Servers echo it
+// when they accept and when they refuse the note. The note has an idempotency key, a group's
+// Announce and a Like.
 func (d *desk) written(word string) vocab.ID {
 	d.t.Helper()
 	r, err := d.keyed("a key", "CreateNote", map[string]any{"content": word, "summary": word, "tags": []string{word}, "visibility": "public", "quote": bobsPost})
@@ -138,7 +139,7 @@ func TestEditedWordsAreNowhere(t *testing.T) {
 	}
 }
 
-// A retried Create has the current words, and only the last edit is sent.
+// A Create that is sent again has the current words, and only the last edit is sent.
 func TestRetriedCreateHasThePresentWords(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -168,7 +169,7 @@ func TestRetriedCreateHasThePresentWords(t *testing.T) {
 	}
 }
 
-// A follower who left before an edit gets neither the edit nor the Create with the new words.
+// A follower who left before an edit gets neither the edit nor a Create with the new words.
 func TestFormerFollowerIsOwedNoEditedWords(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -187,7 +188,8 @@ func TestDeleteWithdrawsWhatWasNeverTried(t *testing.T) {
 	t.Parallel()
 	const create = `type = 'Create'`
 	for _, c := range []struct {
-		name, visibility, state string // the state of the Create to dan's server
+		// the state of the delivery of the Create to dan's server
+		name, visibility, state string
 		dan                     []string
 	}{
 		{"never tried", "followers", `status = 'pending'`, nil},
@@ -210,7 +212,7 @@ func TestDeleteWithdrawsWhatWasNeverTried(t *testing.T) {
 			if n := d.measured(`SELECT count(*) FROM delivery_jobs WHERE ` + create + ` AND body <> ''`); n > 0 {
 				t.Error("the words are stored")
 			}
-			d.exec(`UPDATE deliveries SET lease_owner = NULL, status = 'delivered' WHERE lease_owner IS NOT NULL`) // that try ends
+			d.exec(`UPDATE deliveries SET lease_owner = NULL, status = 'delivered' WHERE lease_owner IS NOT NULL`) // ends the attempt
 			d.write(func(ctx context.Context, tx *user.Tx) error {
 				_, err := tx.Deliveries.Requeue(ctx, user.DeliveryChoice{States: []string{user.DeliveryFailed, user.DeliveryParked}}, true, 0, 100, d.Now())
 				return err

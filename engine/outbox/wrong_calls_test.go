@@ -15,17 +15,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// wrong is a call that an action refuses, with the code in docs/api.md.
+// wrong is a call that an action refuses. The field code is its error code in docs/api.md.
 type wrong struct {
-	why    string // foreign, deleted, blocked, unknown or state
+	why    string // one of foreign, deleted, blocked, unknown and state
 	params map[string]any
 	code   string
 }
 
 // play holds the actors and objects of the wrong calls.
 type play struct {
-	own, private, deleted, gone, blocked, liked string // objects: alice's own, alice's private one, deleted, deleted elsewhere, of a blocked actor, liked by alice
-	eve, dan, bob, nobody                       string // actors: blocked, a follower, a stranger, none
+	own, private, deleted, gone, blocked, liked string // ids of objects: alice's own, a private one of alice's, deleted, deleted on its server, of a blocked actor, liked by alice
+	eve, dan, bob, nobody                       string // ids of actors: eve is blocked, dan a follower, bob a stranger; nobody is an unknown handle
 	stream                                      string
 }
 
@@ -51,8 +51,8 @@ func newPlay(d *desk) play {
 	return p
 }
 
-// actor returns the wrong calls of an action on an actor: with a blocked actor, if blocked gives
-// the code for it, and with an unknown one.
+// actor returns the wrong calls of an action on an actor. One names an unknown actor. If the
+// parameter blocked gives an error code, another names a blocked actor.
 func (p play) actor(name, blocked string, more map[string]any) []wrong {
 	calls := []wrong{{"unknown", withAll(more, name, p.nobody), "no_such_user"}}
 	if blocked != "" {
@@ -61,8 +61,8 @@ func (p play) actor(name, blocked string, more map[string]any) []wrong {
 	return calls
 }
 
-// object returns the wrong calls of an action on an object of any author: with a blocked author's
-// object, with deleted objects, and with an unknown one.
+// object returns the wrong calls of an action on an object of any author. They name an object of a
+// blocked author, deleted objects, and an unknown one.
 func (p play) object(more map[string]any) []wrong {
 	return []wrong{{"blocked", withAll(more, "objectId", p.blocked), "blocked"}, {"deleted", withAll(more, "objectId", p.deleted), "gone"},
 		{"deleted", withAll(more, "objectId", p.gone), "gone"}, {"unknown", withAll(more, "objectId", "https://p.example/none"), "not_found"}}
@@ -76,7 +76,8 @@ func withAll(more map[string]any, name string, value any) map[string]any {
 	return all
 }
 
-// calls returns the wrong calls of each action except those that follow from its schema.
+// calls returns the wrong calls of each action that satisfy the action's schema. schemaCalls
+// returns the wrong calls that break the schema.
 func (p play) calls() map[string][]wrong {
 	type m = map[string]any
 	post := func(more m) []wrong {
@@ -139,8 +140,8 @@ func (p play) actorIn(name string, more map[string]any) []wrong {
 	return []wrong{{"unknown", withAll(more, name, []string{p.nobody}), "no_such_user"}, {"blocked", withAll(more, name, []string{p.eve}), "blocked"}}
 }
 
-// state returns digests of the tables in alice's database except the audit, and the contents of
-// her file.
+// state returns digests of the tables in alice's database, except the audit, and the contents of
+// her configuration file.
 func (d *desk) state() string {
 	d.t.Helper()
 	sql := dbtest.SQL(d.t, d.c, d.alice)
@@ -168,7 +169,7 @@ func (d *desk) state() string {
 	return b.String() + string(file)
 }
 
-// Each action refuses its wrong calls with a documented code, and changes nothing.
+// Each action refuses its wrong calls with a documented code. A refused call changes nothing.
 func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -188,7 +189,7 @@ func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 		}
 		before := d.state()
 		for _, c := range slices.Concat(calls[of.Action], schemaCalls(t, of)) {
-			d.token = uuid.New() // a new token, because repeated refusals of one token are only counted
+			d.token = uuid.New() // a new token each time, because repeated refusals of one token are only counted
 			_, err := d.dispatch(of.Action, c.params)
 			if got := fault.Code(err); err == nil || got != c.code {
 				t.Errorf("%s, %s, with %v: %v (%s), want %s", of.Action, c.why, short(c.params), err, got, c.code)
@@ -207,7 +208,7 @@ func TestWrongCallsOfEveryActionChangeNothing(t *testing.T) {
 	}
 }
 
-// schemaCalls returns the wrong calls that follow from a schema.
+// schemaCalls returns the wrong calls that break an action's schema.
 func schemaCalls(t *testing.T, d Description) (calls []wrong) {
 	t.Helper()
 	good := exampleParams(t, d)
