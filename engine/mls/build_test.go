@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// These tests read all messages at noon. The actor is always alice.
+// All tests of this package read messages at noon. The actor is always alice.
 const (
 	noon  = 1_800_000_000
 	week  = 7 * 24 * 3600
 	alice = "https://a.example/users/alice"
 )
 
-// vector returns the total length of the parts followed by the parts.
+// vector returns the parts, with their total length before them.
 func vector(parts ...[]byte) []byte { return appendVector(nil, slices.Concat(parts...)) }
 
-// join returns the fields one after another, numbers in big-endian order.
+// join returns the fields one after another. Numbers are in big-endian order.
 func join(fields ...any) (b []byte) {
 	for _, f := range fields {
 		switch f := f.(type) {
@@ -52,11 +52,11 @@ func groupContext(suite CipherSuite, id []byte, epoch uint64, treeHash, transcri
 	return join(uint16(mls10), uint16(suite), vector(id), epoch, vector(treeHash), vector(transcript), vector())
 }
 
-// device is a client that makes messages of one suite. Its keys are the same in every run.
+// device is a client that makes messages of one cipher suite. It has the same keys in every run.
 type device struct {
 	suite            CipherSuite
 	signer           crypto.Signer
-	key              []byte // of signatures
+	key              []byte // the public signature key
 	initKey, leafKey []byte
 }
 
@@ -89,7 +89,7 @@ func newDevice(t testing.TB, suite CipherSuite, seed byte) *device {
 	return d
 }
 
-// sign is SignWithLabel (RFC 9420 §5.1.2).
+// sign does SignWithLabel (RFC 9420 §5.1.2).
 func (d *device) sign(t testing.TB, label string, content ...[]byte) []byte {
 	t.Helper()
 	signed, options := join(vector([]byte("MLS 1.0 "+label)), vector(content...)), crypto.Hash(0)
@@ -104,7 +104,7 @@ func (d *device) sign(t testing.TB, label string, content ...[]byte) []byte {
 	return signature
 }
 
-// draft has the fields of a key package that is not signed yet.
+// draft holds the fields of a key package that is not yet signed.
 type draft struct {
 	suite            CipherSuite
 	initKey, leafKey []byte
@@ -130,13 +130,14 @@ func (d *device) leaf(t testing.TB, p draft) []byte {
 	return join(signed, vector(d.sign(t, "LeafNodeTBS", signed)))
 }
 
-// keyPackage returns the bare key package of the draft.
+// keyPackage returns the draft's key package, without an MLSMessage around it.
 func (d *device) keyPackage(t testing.TB, p draft) []byte {
 	t.Helper()
 	return d.keyPackageOf(t, p, d.leaf(t, p))
 }
 
-// keyPackageOf returns the bare key package of the draft, with the given leaf.
+// keyPackageOf returns the draft's key package with the given leaf, without an MLSMessage around
+// it.
 func (d *device) keyPackageOf(t testing.TB, p draft, leaf []byte) []byte {
 	t.Helper()
 	signed := join(uint16(mls10), uint16(p.suite), vector(p.initKey), leaf, vector())
@@ -151,25 +152,25 @@ func (d *device) context() []byte {
 	return groupContext(d.suite, groupID, 7, make([]byte, 32), make([]byte, 32))
 }
 
-// publicMessage returns a signed PublicMessage with the content. sender is the encoded sender, and
-// t2 is the type of the content.
+// publicMessage returns a signed PublicMessage with the content. The parameter sender is the
+// encoded sender, and t2 is the type of the content.
 func (d *device) publicMessage(t testing.TB, sender []byte, t2 ContentType, content []byte) []byte {
 	t.Helper()
 	signed := message(FormatPublicMessage, vector(groupID), uint64(7), sender, vector([]byte("aad")), uint8(t2), content)
 	m := join(signed, vector(d.sign(t, "FramedContentTBS", signed, d.context())))
 	if t2 == ContentCommit {
-		m = join(m, vector(make([]byte, 32))) // confirmation_tag
+		m = join(m, vector(make([]byte, 32))) // the confirmation_tag
 	}
 	if SenderType(sender[0]) == SenderMember {
-		m = join(m, vector(make([]byte, 32))) // membership_tag
+		m = join(m, vector(make([]byte, 32))) // the membership_tag
 	}
 	return m
 }
 
-// memberAt returns the encoded sender for the member at a leaf.
+// memberAt returns the encoded sender that stands for the member at a leaf.
 func memberAt(leaf uint32) []byte { return join(uint8(SenderMember), leaf) }
 
-// commit returns a commit of proposals. The commit has a path unless path is nil.
+// commit returns a commit of proposals. If path is nil, the commit has no path.
 func commit(path []byte, proposals ...[]byte) []byte {
 	presence := []byte{0}
 	if path != nil {
@@ -198,8 +199,8 @@ func (d *device) commitLeaf(t testing.TB) []byte {
 	return d.leaf(t, p)
 }
 
-// tree returns the data of the extension ratchet_tree for two members with a blank leaf between
-// them.
+// tree returns the data of the extension ratchet_tree for two members. Between them is a blank
+// leaf.
 func (d *device) tree(t testing.TB) []byte {
 	t.Helper()
 	leaf := join(uint8(1), uint8(nodeLeaf), d.leaf(t, d.draft()))
@@ -207,7 +208,8 @@ func (d *device) tree(t testing.TB) []byte {
 	return vector(leaf, parent, []byte{0}, []byte{0}, leaf)
 }
 
-// groupInfo returns a GroupInfo with extensions. The leaf index signer names the member who signs.
+// groupInfo returns a GroupInfo with extensions. The parameter signer is the leaf index of the
+// member who signs.
 func (d *device) groupInfo(t testing.TB, signer uint32, extensions ...[]byte) []byte {
 	t.Helper()
 	signed := join(d.context(), vector(extensions...), vector(make([]byte, 32)), signer)
@@ -227,12 +229,12 @@ func welcome(packages int) []byte {
 	return message(FormatWelcome, uint16(1), vector(secrets), vector(make([]byte, 500)))
 }
 
-// privateMessage returns a PrivateMessage with zeros in place of the ciphertext.
+// privateMessage returns a PrivateMessage whose ciphertext is zeros.
 func privateMessage(t ContentType) []byte {
 	return message(FormatPrivateMessage, vector(groupID), uint64(7), uint8(t), vector([]byte("aad")), vector(make([]byte, 28)), vector(make([]byte, 300)))
 }
 
-// examples returns one message of each kind, by the name of the kind.
+// examples returns one message of each kind. The keys are the names of the kinds.
 func examples(t testing.TB) map[string][]byte {
 	t.Helper()
 	d := newDevice(t, 1, 1)

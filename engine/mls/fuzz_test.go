@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// addExamples adds a whole message and half a message of every kind. It also adds official
-// messages if the official vectors are present.
+// addExamples adds a whole message and half a message of every kind. If the official vectors are
+// present, it also adds their messages.
 func addExamples(f *testing.F) {
 	f.Helper()
 	for _, whole := range examples(f) {
@@ -24,7 +24,7 @@ func addExamples(f *testing.F) {
 }
 
 // No message makes a parser panic or allocate more than mostAllocated. A parser accepts a message
-// only if ReadHeader returns the parser's format.
+// only if ReadHeader returns that parser's format.
 func FuzzMessage(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, message []byte) {
@@ -48,7 +48,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// No key package makes a check panic. A key package is read the same, bare or wrapped.
+// No key package makes a check panic. A key package reads the same with and without an MLSMessage
+// around it.
 func FuzzKeyPackage(f *testing.F) {
 	addExamples(f)
 	for suite := CipherSuite(1); suite <= 3; suite++ {

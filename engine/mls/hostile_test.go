@@ -11,7 +11,7 @@ import (
 // 32 bytes for each byte of the message.
 func mostAllocated(message []byte) uint64 { return 64<<10 + 32*uint64(len(message)) }
 
-// measureAllocated calls do, and returns how many bytes the call allocates.
+// measureAllocated calls do() and returns how many bytes the call allocates.
 func measureAllocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,7 +20,7 @@ func measureAllocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// parseEverything gives a message to every parser.
+// parseEverything parses a message with every parser.
 func parseEverything(message []byte) {
 	_, _ = ReadHeader(message)
 	_, _ = ParsePublicMessage(message)
@@ -51,8 +51,8 @@ func TestHugeMessagesCostNoMemory(t *testing.T) {
 	}
 }
 
-// The accepted messages that cost most memory are a full group of the smallest leaves, a commit
-// with the most proposals, and a Welcome for the most key packages.
+// These accepted messages cost most memory: a full group of the smallest leaves, a commit with the
+// most proposals, and a Welcome for the most key packages.
 func TestFullGroupsCostAFewTimesTheirSize(t *testing.T) {
 	d := newDevice(t, 1, 1)
 	leaf := join(vector(), vector(), basic(""), vector(), vector(), vector(), vector(), vector())
@@ -86,8 +86,8 @@ func TestMessagesWithForgedLengths(t *testing.T) {
 	}
 }
 
-// Messages that are cut off, or continue as random bytes, make no parser panic. A message that is
-// cut off is refused.
+// Messages that are cut off, or that continue with random bytes, make no parser panic. Every
+// parser refuses a message that is cut off.
 func TestBrokenMessagesDoNoHarm(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(9420, 1))

@@ -31,8 +31,8 @@ func TestKeyPackageIsReadBareAndWrapped(t *testing.T) {
 	}
 }
 
-// A bare package of suite 5 begins with the same bytes as a wrapped package. The parser
-// distinguishes them by the length of the init key.
+// A key package of suite 5 without an MLSMessage begins with the same bytes as one with an
+// MLSMessage. The parser distinguishes them by the length of the init key.
 func TestKeyPackageOfSuite5IsReadBare(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 1, 1)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// publicGroup returns the group as its host has parsed it. Alice's devices are at leaves 0 and 2.
+// publicGroup returns the group as its host has parsed it. alice's devices are at leaves 0 and 2.
 func publicGroup(t *testing.T, d *device) *GroupInfo {
 	t.Helper()
 	g, err := ParseGroupInfo(d.groupInfo(t, 0, extension(extensionRatchetTree, d.tree(t))))

@@ -54,8 +54,8 @@ func TestListEndsWhereItsLengthSays(t *testing.T) {
 	}
 }
 
-// A message that ends early is refused, whichever field is cut. A message with a trailing byte is
-// refused, too.
+// A message that ends early is refused, in whichever field it ends. A message with a trailing byte
+// is refused, too.
 func TestMessagesThatEndEarlyOrLate(t *testing.T) {
 	t.Parallel()
 	for kind, whole := range examples(t) {
@@ -91,7 +91,8 @@ func refuseCuts(t *testing.T, kind string, whole []byte) {
 	}
 }
 
-// readWhole reads a message by the parser for h's format, and fails unless the message ends there.
+// readWhole reads a message with the parser for h's format. It returns an error unless the message
+// ends where the parser ends.
 func readWhole(h Header, message []byte) error {
 	if h.WireFormat == FormatPrivateMessage {
 		_, err := ReadHeader(message)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// hexBytes are bytes that the official vectors contain as hexadecimal digits.
+// hexBytes holds bytes that the official vectors contain as hexadecimal digits.
 type hexBytes []byte
 
 func (h *hexBytes) UnmarshalText(text []byte) (err error) {
@@ -31,8 +31,8 @@ func vectorsDir() string {
 	return "../../../shared/vectors/mls"
 }
 
-// hasVectors reports whether the official vectors are present. If they are missing, it fails the
-// test if LIGHTWEB_VECTORS or LIGHTWEB_TEST_ALL requires them.
+// hasVectors reports whether the official vectors are present. If they are missing, and
+// LIGHTWEB_VECTORS or LIGHTWEB_TEST_ALL requires them, it fails the test.
 func hasVectors(t testing.TB) bool {
 	t.Helper()
 	_, err := os.Stat(vectorsDir())
@@ -63,7 +63,7 @@ func readVectors[V any](t testing.TB, name string) (vectors []V) {
 	return vectors
 }
 
-// messageVector has a message of each kind, and parts of messages. A test client made them at
+// messageVector holds a message of each kind, and parts of messages. A test client made them at
 // random.
 type messageVector struct {
 	Welcome                hexBytes `json:"mls_welcome"`
@@ -84,7 +84,7 @@ type messageVector struct {
 	Private                hexBytes `json:"private_message"`
 }
 
-// messages returns the messages of a vector that are complete, by their kind.
+// messages returns the complete messages of a vector. The keys are their kinds.
 func (v *messageVector) messages() map[string][]byte {
 	return map[string][]byte{
 		"welcome": v.Welcome, "group info": v.GroupInfo, "key package": v.KeyPackage,
@@ -107,7 +107,7 @@ func TestOfficialMessagesAreReadToTheirEnd(t *testing.T) {
 	}
 }
 
-// parseMessage parses a message by the parser for h's format, and compares the parsed header with
+// parseMessage parses a message with the parser for h's format. It compares the parsed header with
 // h.
 func parseMessage(h Header, message []byte) error {
 	switch h.WireFormat {
@@ -138,8 +138,8 @@ func sameHeader(a, b Header) bool {
 		a.ContentType == b.ContentType && bytes.Equal(a.AuthenticatedData, b.AuthenticatedData)
 }
 
-// The vectors also contain parts of messages: proposals, a commit and a ratchet tree. Each part is
-// read to its end.
+// The vectors also contain parts of messages: proposals, a commit and a ratchet tree. The test
+// reads each part to its end.
 func TestOfficialPartsOfMessagesAreReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	for i, v := range readVectors[messageVector](t, "messages") {
@@ -185,7 +185,7 @@ func TestOfficialLengths(t *testing.T) {
 	}
 }
 
-// A delivery service needs only two of the basic operations: references and signatures.
+// Of the basic operations, a delivery service needs only two: references and signatures.
 func TestOfficialReferencesAndSignatures(t *testing.T) {
 	t.Parallel()
 	for _, v := range readVectors[struct {
@@ -267,8 +267,8 @@ func containsBytes(all [][]byte, want []byte) bool {
 	return false
 }
 
-// protectionVector has messages of the member at leaf 1, and the group context with which they are
-// signed.
+// protectionVector holds messages of the member at leaf 1, and the group context with which they
+// are signed.
 type protectionVector struct {
 	Suite      CipherSuite `json:"cipher_suite"`
 	GroupID    hexBytes    `json:"group_id"`
@@ -280,7 +280,7 @@ type protectionVector struct {
 	Commit     hexBytes    `json:"commit_pub"`
 }
 
-// group returns the state of the vector's group. It has only the member who signs.
+// group returns the state of the vector's group. The group has only the member who signs.
 func (v *protectionVector) group() *GroupInfo {
 	return &GroupInfo{
 		Suite: v.Suite, GroupID: v.GroupID, Epoch: v.Epoch,
@@ -324,7 +324,7 @@ func TestOfficialTreesAreReadToTheirEnd(t *testing.T) {
 		if err := r.finish(); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
-		var want []uint32 // a node resolves to itself unless it is blank (§4.1.1)
+		var want []uint32 // a node resolves to itself unless it is blank (RFC 9420 §4.1.1)
 		for place := 0; place < len(v.Resolutions); place += 2 {
 			if len(v.Resolutions[place]) > 0 {
 				want = append(want, uint32(place/2))

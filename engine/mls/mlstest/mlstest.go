@@ -1,5 +1,5 @@
 // Package mlstest makes messages of MLS groups for tests and benchmarks. The unencrypted parts
-// have the form of RFC 9420, with zeros in place of the hashes and MACs of the group. The
+// have the form of RFC 9420. In place of the group's hashes and MACs they have zeros. The
 // encrypted parts are random bytes.
 package mlstest
 
@@ -21,10 +21,10 @@ import (
 const suite = 1
 
 // otherSuite is MLS_128_DHKEMX25519_CHACHA20POLY1305_SHA256_Ed25519. Its keys are of the same
-// kinds.
+// kinds as the keys of suite.
 const otherSuite = 3
 
-// vector returns the total length of the parts followed by the parts (RFC 9420 §2.1.2).
+// vector returns the parts, with their total length before them (RFC 9420 §2.1.2).
 func vector(parts ...[]byte) []byte {
 	b := slices.Concat(parts...)
 	switch n := len(b); {
@@ -37,7 +37,7 @@ func vector(parts ...[]byte) []byte {
 	}
 }
 
-// join returns the fields one after another, numbers in big-endian order.
+// join returns the fields one after another. Numbers are in big-endian order.
 func join(fields ...any) (b []byte) {
 	for _, f := range fields {
 		switch f := f.(type) {
@@ -64,14 +64,14 @@ func writeMessage(format mls.WireFormat, fields ...any) []byte {
 
 func makeNoise(n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // Read never fails
 	return b
 }
 
 // Device is a client of an actor.
 type Device struct {
 	Identity string
-	suite    uint16 // of its key package
+	suite    uint16 // the suite of its key package
 	signer   ed25519.PrivateKey
 	leafKey  []byte
 	leaf     []byte // the leaf in its key package
@@ -86,24 +86,24 @@ func NewDevice(identity string, now time.Time) *Device {
 
 // NewDeviceUntil returns a device whose key package is valid between two times.
 func NewDeviceUntil(identity string, from, to time.Time) *Device {
-	_, signer, _ := ed25519.GenerateKey(rand.Reader) // it never fails
+	_, signer, _ := ed25519.GenerateKey(rand.Reader) // GenerateKey never fails
 	return newDevice(identity, suite, signer, from, to)
 }
 
 // NewDeviceFrom returns a device that signs with the key of a seed. In another process the same
-// seed makes a device that can take the place of this device in a group.
+// seed makes a device that can replace this device in a group.
 func NewDeviceFrom(identity string, seed []byte, now time.Time) *Device {
 	return newDevice(identity, suite, ed25519.NewKeyFromSeed(seed), now.Add(-time.Hour), now.Add(7*24*time.Hour))
 }
 
-// NewDeviceOfOtherSuite returns a device of an actor whose key package is of another suite than
-// the groups of this package.
+// NewDeviceOfOtherSuite returns a device of an actor. The groups of this package do not use the
+// suite of its key package.
 func NewDeviceOfOtherSuite(identity string, now time.Time) *Device {
-	_, signer, _ := ed25519.GenerateKey(rand.Reader) // it never fails
+	_, signer, _ := ed25519.GenerateKey(rand.Reader) // GenerateKey never fails
 	return newDevice(identity, otherSuite, signer, now.Add(-time.Hour), now.Add(7*24*time.Hour))
 }
 
-// Again returns the device with another key package of the same signature key.
+// Again returns the device with a new key package that has the same signature key.
 func (d *Device) Again(now time.Time) *Device {
 	return newDevice(d.Identity, d.suite, d.signer, now.Add(-time.Hour), now.Add(7*24*time.Hour))
 }
@@ -131,12 +131,12 @@ func newKey() []byte {
 	return k.PublicKey().Bytes()
 }
 
-// sign is SignWithLabel (RFC 9420 §5.1.2).
+// sign does SignWithLabel (RFC 9420 §5.1.2).
 func (d *Device) sign(label string, content ...[]byte) []byte {
 	return ed25519.Sign(d.signer, join(vector([]byte("MLS 1.0 "+label)), vector(content...)))
 }
 
-// newLeaf writes a signed leaf with the given source, which says for which use the leaf is made.
+// newLeaf returns a signed leaf. The parameter source says for which use the leaf is made.
 func (d *Device) newLeaf(key, source []byte) []byte {
 	capabilities := join(vector(join(uint16(1))), vector(join(d.suite)), vector(), vector(), vector(join(uint16(1))))
 	signed := join(vector(key), vector(d.signer.Public().(ed25519.PublicKey)), uint16(1), vector([]byte(d.Identity)), capabilities, source, vector())
@@ -149,7 +149,7 @@ type Group struct {
 	Epoch  uint64
 	Leaves []*Device // nil for a blank leaf
 
-	renewed map[*Device][]byte // leaves of the paths of commits, in place of those of key packages
+	renewed map[*Device][]byte // the leaves that commit paths set, in place of those of key packages
 }
 
 // NewGroup returns a group with one device.
@@ -175,7 +175,7 @@ func (g *Group) writeTree() []byte {
 	var nodes []byte
 	for i, d := range g.Leaves {
 		if i > 0 {
-			nodes = append(nodes, 0) // a blank parent
+			nodes = append(nodes, 0) // a blank parent node
 		}
 		if d == nil {
 			nodes = append(nodes, 0)
@@ -193,21 +193,21 @@ func (g *Group) leafOf(d *Device) []byte {
 	return d.leaf
 }
 
-// Info returns a GroupInfo of the group that one of the group's devices has signed.
+// Info returns a GroupInfo of the group. The device by signs it.
 func (g *Group) Info(by *Device) []byte {
 	extensions := vector(join(uint16(2), vector(g.writeTree())), join(uint16(4), vector(vector(by.leafKey))))
 	signed := join(g.writeContext(), extensions, vector(make([]byte, 32)), g.Leaf(by))
 	return writeMessage(mls.FormatGroupInfo, signed, vector(by.sign("GroupInfoTBS", signed)))
 }
 
-// Replace returns the group at the same epoch, with the device by in the place of old.
+// Replace returns the group at the same epoch, in which the device by has replaced the device old.
 func (g *Group) Replace(old, by *Device) *Group {
 	n := &Group{ID: g.ID, Epoch: g.Epoch, Leaves: slices.Clone(g.Leaves), renewed: g.renewed}
 	n.Leaves[g.Leaf(old)] = by
 	return n
 }
 
-// makeNext returns the group at the next epoch, with devices removed and added.
+// makeNext returns the group at the next epoch, without the removed and with the added devices.
 func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
 	n := &Group{ID: g.ID, Epoch: g.Epoch + 1, Leaves: slices.Clone(g.Leaves), renewed: maps.Clone(g.renewed)}
 	for _, d := range removed {
@@ -246,16 +246,16 @@ func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, cont
 	signed := writeMessage(mls.FormatPublicMessage, vector([]byte(g.ID)), g.Epoch, sender, vector(makeNoise(16)), uint8(kind), content)
 	m := join(signed, vector(by.sign("FramedContentTBS", signed, g.writeContext())))
 	if kind == mls.ContentCommit {
-		m = join(m, vector(make([]byte, 32))) // confirmation_tag
+		m = join(m, vector(make([]byte, 32))) // the confirmation_tag
 	}
 	if sender[0] == byte(mls.SenderMember) {
-		m = join(m, vector(make([]byte, 32))) // membership_tag
+		m = join(m, vector(make([]byte, 32))) // the membership_tag
 	}
 	return m
 }
 
-// Commit returns a commit of a device, and the group after it. The commit has a path, unless it
-// only adds devices (RFC 9420 §12.4).
+// Commit returns a commit of a device, and the group after the commit. A commit that only adds
+// devices has no path (RFC 9420 §12.4). Any other commit has a path.
 func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	if len(c.Add) > 0 && len(c.Remove) == 0 {
 		return g.CommitWithoutPath(by, c)
@@ -264,8 +264,8 @@ func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
 	return g.writeCommit(by, c, join(uint8(1), path)), next
 }
 
-// CommitWithoutPath does what Commit does, without a path. RFC 9420 forbids such a commit if it
-// removes a device or changes nothing.
+// CommitWithoutPath is like Commit, but its commit has no path. RFC 9420 forbids such a commit if
+// it removes a device or changes nothing.
 func (g *Group) CommitWithoutPath(by *Device, c Change) (commit []byte, next *Group) {
 	return g.writeCommit(by, c, []byte{0}), g.makeNext(c.Remove, c.Add)
 }
@@ -275,15 +275,15 @@ func (g *Group) writeCommit(by *Device, c Change, path []byte) []byte {
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content)
 }
 
-// CommitPath is Commit without proposals and with a path, by which the committer's leaf becomes
-// that of another device.
+// CommitPath returns a commit with a path and without proposals, and the group after it. By the
+// path, the committer's leaf becomes the leaf of another device.
 func (g *Group) CommitPath(by, becomes *Device) (commit []byte, next *Group) {
 	path, next := g.makeNext(nil, nil).Replace(by, becomes).renew(becomes)
 	return g.writeCommit(by, Change{}, join(uint8(1), path)), next
 }
 
-// Rejoin returns an external commit, by which one device joins and others are removed. It also
-// returns the group after the commit.
+// Rejoin returns an external commit and the group after it. By the commit one device joins, and
+// others are removed.
 func (g *Group) Rejoin(by *Device, removed ...*Device) (commit []byte, next *Group) {
 	init := join(uint8(1), uint16(mls.ProposalExternalInit), vector(newKey()))
 	path, next := g.makeNext(removed, []*Device{by}).renew(by)
@@ -291,7 +291,8 @@ func (g *Group) Rejoin(by *Device, removed ...*Device) (commit []byte, next *Gro
 	return g.writeFrame(by, []byte{byte(mls.SenderNewMemberCommit)}, mls.ContentCommit, content), next
 }
 
-// renew returns a path that gives a device a new leaf, and the group with this leaf.
+// renew returns a path that gives a device a new leaf. It also returns the group with the new
+// leaf.
 func (g *Group) renew(d *Device) (path []byte, next *Group) {
 	leaf := d.newLeaf(newKey(), join(uint8(3), vector(make([]byte, 32))))
 	n := *g
@@ -303,7 +304,7 @@ func (g *Group) renew(d *Device) (path []byte, next *Group) {
 	return join(leaf, vector()), &n
 }
 
-// Leave returns the proposal of a device to be removed.
+// Leave returns a device's proposal to remove itself.
 func (g *Group) Leave(by *Device) []byte {
 	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentProposal, join(uint16(mls.ProposalRemove), g.Leaf(by)))
 }
@@ -317,10 +318,10 @@ func (g *Group) Welcome(devices ...*Device) []byte {
 	return writeMessage(mls.FormatWelcome, uint16(suite), vector(secrets), vector(makeNoise(200)))
 }
 
-// Message returns an application message. Only its group, epoch and type can be read.
+// Message returns an application message. The server can read only its group, epoch and type.
 func (g *Group) Message() []byte { return g.writePrivate(mls.ContentApplication, 100) }
 
-// LongMessage is Message with n bytes of ciphertext.
+// LongMessage is like Message, but the ciphertext has n bytes.
 func (g *Group) LongMessage(n int) []byte { return g.writePrivate(mls.ContentApplication, n) }
 
 // PrivateCommit returns a commit that the server cannot read.
@@ -329,7 +330,7 @@ func (g *Group) PrivateCommit() []byte { return g.writePrivate(mls.ContentCommit
 // PrivateProposal returns a proposal that the server cannot read.
 func (g *Group) PrivateProposal() []byte { return g.writePrivate(mls.ContentProposal, 100) }
 
-// SealedCommit is Commit with a PrivateMessage.
+// SealedCommit is like Commit, but the commit is a PrivateMessage.
 func (g *Group) SealedCommit(c Change) (commit []byte, next *Group) {
 	return g.PrivateCommit(), g.makeNext(c.Remove, c.Add)
 }
