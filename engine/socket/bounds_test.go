@@ -8,7 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 )
 
-// A user may have only ofUser sockets. A socket that closes makes room for another one.
+// A user may have at most ofUser sockets. When one closes, another may open.
 func TestSocketsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Programs go by the codes with which sockets end: docs/api.md has a row for each, and no other.
+// Programs act on the codes with which sockets end. docs/api.md has a row for each code, and no
+// other row.
 func TestTheAPIPageHasEveryClosing(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/api.md")

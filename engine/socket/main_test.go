@@ -32,7 +32,7 @@ const ofUser = 100
 
 type runner interface{ Run() int }
 
-// leakless runs the tests and fails if they leave goroutines.
+// leakless runs the tests. It fails if they leave goroutines.
 type leakless struct{ runner }
 
 func (l leakless) Run() int {
@@ -46,7 +46,7 @@ func (l leakless) Run() int {
 
 func TestMain(m *testing.M) { dbtest.Main(leakless{m}) }
 
-// local knows the users of here.example.
+// local stands for the local users, whose host is here.example.
 type local struct{}
 
 const here = "https://here.example/users/"
@@ -59,7 +59,7 @@ func (local) Owner(id vocab.ID) (vocab.Username, bool) {
 	return u, isHere && err == nil
 }
 
-// profiles has the permissions of users. A user who is not in it has the default permissions.
+// profiles holds the permissions of users. A user who is not in it has the default permissions.
 type profiles struct{ all sync.Map }
 
 func (p *profiles) User(u vocab.Username) registry.User {
@@ -79,7 +79,7 @@ type rig struct {
 	hub   *socket.Hub
 	rules profiles
 	keep  int
-	now   atomic.Int64 // in nanoseconds, added to the time
+	now   atomic.Int64 // nanoseconds that are added to the real time
 	count atomic.Int64
 }
 
@@ -165,12 +165,12 @@ type client struct {
 	left atomic.Bool
 	*socket.Socket
 	r   *rig
-	ids []keyspace.ID // of the events that the program received
+	ids []keyspace.ID // the ids of the events that the program received
 	was []socket.Frame
 }
 
-// open opens a socket and waits for hello. The socket begins after the event with the id after, or
-// with the next event if after is nil.
+// open opens a socket and waits for hello. The socket begins after the event with the id after. If
+// after is nil, it begins with the next event.
 func (r *rig) open(u vocab.Username, after *keyspace.ID) *client {
 	r.Helper()
 	return r.openAs(socket.Request{User: u, Kind: socket.SSE, After: after})
@@ -188,14 +188,14 @@ func (r *rig) openAs(q socket.Request) *client {
 	return c
 }
 
-// leave closes the socket, as a program that hangs up does. Further calls do nothing.
+// leave closes the socket, as a program that hangs up does. Further calls have no effect.
 func (c *client) leave() {
 	if c.left.CompareAndSwap(false, true) {
 		c.Close()
 	}
 }
 
-// next returns the next frames, and fails the test if none come.
+// next returns the next frames. It fails the test if none come.
 func (c *client) next() []socket.Frame {
 	c.r.Helper()
 	frames, err := c.Next(c.r.Context(), patience)
@@ -211,7 +211,7 @@ func (c *client) next() []socket.Frame {
 	return frames
 }
 
-// await takes frames until the program has received n events.
+// await reads frames until the program has received n events.
 func (c *client) await(n int) {
 	c.r.Helper()
 	for len(c.ids) < n {
@@ -219,7 +219,8 @@ func (c *client) await(n int) {
 	}
 }
 
-// settle fails unless the program has received all events. After that the socket is live.
+// settle fails the test unless the program has received all events. After settle the socket is
+// live.
 func (c *client) settle() {
 	c.r.Helper()
 	if frames, err := c.Next(c.r.Context(), time.Millisecond); len(frames) > 0 || err != nil {
@@ -227,8 +228,8 @@ func (c *client) settle() {
 	}
 }
 
-// wantNumbers fails unless the program has received exactly the events with these numbers, in
-// order.
+// wantNumbers fails the test unless the program has received exactly the events with these
+// numbers, in order.
 func (c *client) wantNumbers(want []uint64) {
 	c.r.Helper()
 	got := make([]uint64, len(c.ids))
@@ -240,7 +241,7 @@ func (c *client) wantNumbers(want []uint64) {
 	}
 }
 
-// closing waits until the socket ends, and returns the reason.
+// closing waits until the socket ends. It returns the reason.
 func (c *client) closing() error {
 	for {
 		if frames, err := c.Next(c.r.Context(), patience); err != nil || len(frames) == 0 {

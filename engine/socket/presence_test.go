@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Presence whose key was lost, such as in an outage of Redis, is there again once a program shows
-// that it is connected. Those who were told of it are not told again.
+// The key of a user's presence is lost, for example in an outage of Redis. It is stored again once
+// a program shows that it is connected. Users who already know of the presence are not told again.
 func TestPresenceThatWasLostComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -34,7 +34,8 @@ func TestPresenceThatWasLostComesBack(t *testing.T) {
 	}
 }
 
-// A state that could not be stored is shown once the program shows that it is connected.
+// A state of presence could not be stored. It is shown once the program shows that it is
+// connected.
 func TestPresenceThatCouldNotBeStoredIsShownWhenItCan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

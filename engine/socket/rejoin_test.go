@@ -22,7 +22,7 @@ import (
 type heldStore struct {
 	*db.Cluster
 	isHeld atomic.Bool
-	reads  chan chan struct{} // gets a channel for each held read; closing the channel releases the result
+	reads  chan chan struct{} // receives a channel for each held read; the test closes that channel to release the result
 }
 
 func (s *heldStore) Read(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
@@ -35,8 +35,8 @@ func (s *heldStore) Read(ctx context.Context, u vocab.Username, work func(contex
 	return err
 }
 
-// While the tail reads for the last live socket, that socket closes. Another socket joins then,
-// and still lacks events from before the read. It must get these events, too.
+// While the tail reads for the last live socket, that socket closes. Then another socket joins
+// that still lacks earlier events. It must get these events, too.
 func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -62,7 +62,8 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 		defer close(joined)
 		joins.settle()
 	}()
-	release := <-store.reads // joins has read that there is no event after event 1
+	// the joining socket has read that there is no event after event 1
+	release := <-store.reads
 	r.add(u, 2)
 	commit := user.Commit{User: u}
 	err = r.store.Read(t.Context(), u, func(ctx context.Context, tx *user.Tx) (err error) {
@@ -90,7 +91,7 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	joins.wantNumbers(r.numbers(u)[1:])
 }
 
-// A change of presence is sent only once, so a socket that still reads stored events must get it,
+// A change of presence is sent only once. So a socket that still reads stored events must get it,
 // too.
 func TestPresenceReachesASocketThatCatchesUp(t *testing.T) {
 	t.Parallel()
@@ -102,7 +103,7 @@ func TestPresenceReachesASocketThatCatchesUp(t *testing.T) {
 	r.add(bob, 1)
 	begin.await(1)
 	begin.leave()
-	r.add(bob, 450) // more than two reads
+	r.add(bob, 450) // more events than two reads return
 	redisHas(r, bob, 451)
 	later := r.open(bob, &begin.ids[0])
 	later.next()

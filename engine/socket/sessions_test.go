@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 )
 
-// A socket ends after Redis has lost its session. It stays open while Redis does not answer.
+// Redis loses the session of a socket. The socket then ends. While Redis does not answer, the
+// socket stays open.
 func TestASocketEndsWithALostSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

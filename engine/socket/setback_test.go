@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 )
 
-// A failover loses the last events, and new events get their numbers. Sockets of programs that
-// received lost events end with SetBack. If such a program connects later, it gets a reset.
+// A failover of the database loses the last events, and new events get their numbers. The sockets
+// of programs that received lost events end with SetBack. If such a program connects later, it
+// gets a reset.
 func TestProgramsAreToldThatTheDatabaseWasSetBack(t *testing.T) {
 	t.Parallel()
 	for name, commits := range map[string][]int{"less than was lost": {1}, "more than was lost": {9}, "both": {1, 9}} {
@@ -54,8 +55,9 @@ func TestProgramsAreToldThatTheDatabaseWasSetBack(t *testing.T) {
 	}
 }
 
-// A failover loses the last events, and no new events follow. When a program that has read all
-// remaining events connects, the other sockets end with SetBack. The new socket becomes live.
+// A failover of the database loses the last events, and no new events follow. A program that has
+// read all remaining events connects. The other sockets then end with SetBack, and the new socket
+// becomes live.
 func TestAProgramThatComesAfterTheDatabaseWasSetBackJoins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

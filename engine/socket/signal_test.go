@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// friends makes the users alice and bob, who follow each other.
+// friends makes the users alice and bob. They follow each other.
 func (r *rig) friends() (alice, bob vocab.Username) {
 	r.Helper()
 	alice, bob = dbtest.User(r.T, r.store, "alice"), dbtest.User(r.T, r.store, "bob")
@@ -27,8 +27,8 @@ func (r *rig) friends() (alice, bob vocab.Username) {
 	return alice, bob
 }
 
-// relate stores two follows between u and an actor: one by the actor and one by u, each with its
-// status. If a status is empty, that follow is not stored.
+// relate stores two follows between u and an actor: a follow by the actor and a follow by u, each
+// with its status. A follow whose status is empty is not stored.
 func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following string) {
 	r.Helper()
 	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *user.Tx) error {
@@ -48,15 +48,15 @@ func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following strin
 	}
 }
 
-// program is a program with a WebSocket that reads signals.
+// program is a program with a WebSocket. It reads signals.
 type program struct {
 	*socket.Socket
 	r    *rig
 	left bool
-	all  []signalFrame // that came
+	all  []signalFrame // the signals that arrived
 }
 
-// signalFrame has the members of a signal that tests check.
+// signalFrame holds the members of a signal that tests check.
 type signalFrame struct{ Type, From, Object, State, Error string }
 
 func (r *rig) program(u vocab.Username, q socket.Request) *program {
@@ -71,7 +71,7 @@ func (r *rig) program(u vocab.Username, q socket.Request) *program {
 	for len(p.all) == 0 {
 		p.read(time.Minute)
 	}
-	p.read(time.Millisecond) // it is live now
+	p.read(time.Millisecond) // after this read the socket is live
 	return p
 }
 
@@ -82,7 +82,7 @@ func (p *program) leave() {
 	}
 }
 
-// read reads the frames that come within a time.
+// read reads the frames that arrive within a time.
 func (p *program) read(within time.Duration) {
 	p.r.Helper()
 	frames, err := p.Next(p.r.Context(), within)
@@ -98,7 +98,7 @@ func (p *program) read(within time.Duration) {
 	}
 }
 
-// last waits for a frame of a type, and returns the last one that came.
+// last waits for a frame of a type. It returns the last such frame that arrived.
 func (p *program) last(kind string) (found signalFrame) {
 	p.r.Helper()
 	redistest.Eventually(p.r, "a frame of type "+kind, func() bool {
@@ -113,8 +113,8 @@ func (p *program) last(kind string) (found signalFrame) {
 	return found
 }
 
-// count returns how many frames of a type have come so far. It need not wait: when Signal returns,
-// the signal has been pushed to all receivers.
+// count returns how many frames of a type have arrived. It need not wait: when Signal returns, all
+// receivers have the signal.
 func (p *program) count(kind string) (n int) {
 	p.r.Helper()
 	p.read(time.Millisecond)
@@ -128,7 +128,7 @@ func (p *program) count(kind string) (n int) {
 
 var maySignal = socket.Request{MaySignal: true}
 
-// Alice's rules decide which users get her presence and her read receipts. The rule for presence
+// alice's rules decide which users get her presence and her read receipts. The rule for presence
 // also applies to a program that connects later.
 func TestSignalsFollowTheRules(t *testing.T) {
 	t.Parallel()
@@ -177,8 +177,8 @@ func (r *rig) befriend(u vocab.Username, actor vocab.ID) {
 	}
 }
 
-// PRV-18: alice's signals reach only users who follow her and are followed by her. They do not
-// reach LLM engines or users that she blocks.
+// PRV-18: alice's signals reach only users with a mutual follow: they follow her, and she follows
+// them. They do not reach LLM engines or users that she blocks.
 func TestSignalsReachMutualsAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -269,8 +269,8 @@ func TestAMessageThatMeansNothingIsAnswered(t *testing.T) {
 	}
 }
 
-// Alice is online until her last program leaves. If her programs do not renew her presence, it
-// expires within 90 s. If Redis loses it, a program that connects then gets none.
+// alice is online until her last program leaves. If her programs do not renew her presence, it
+// expires within 90 s. If Redis loses it, a program that connects afterwards does not get it.
 func TestPresenceEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -306,8 +306,8 @@ func TestPresenceEnds(t *testing.T) {
 	}
 }
 
-// A change of presence that cannot be stored is not sent. The next change is sent, even if it is
-// only that the program leaves.
+// A change of presence that cannot be stored is not sent. The next change is sent, even if that
+// change is only that the program leaves.
 func TestPresenceThatCouldNotBeShownIsShownLater(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -359,8 +359,8 @@ func TestPresenceIsThatOfAllPrograms(t *testing.T) {
 	}
 }
 
-// Signals in an encrypted conversation reach its members on this server, by the rules of sender
-// and receiver. They do not reach a user who has left the conversation.
+// Signals in an encrypted conversation reach its members on this server, as far as the rules of
+// sender and recipient permit. They do not reach a user who has left the conversation.
 func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -385,7 +385,7 @@ func TestSignalsOfAConversationReachItsMembers(t *testing.T) {
 	}
 	rules := registry.DefaultPermissions()
 	rules.SeeReadReceipts = registry.Rule{Any: []string{vocab.FriendOf}}
-	r.rules.all.Store(bob, rules) // this rule also keeps read receipts of alice from bob
+	r.rules.all.Store(bob, rules) // bob's rule also keeps alice's read receipts from him
 	from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"read","conversation":%q,"seq":1}`, uri))
 	from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"typing","conversation":%q,"on":true}`, uri))
 	for u, p := range programs {

@@ -22,8 +22,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// TEN-17: a thousand sockets get each event of their user once and in order, although transactions
-// commit at the same time and some numbers have no event.
+// TEN-17: a thousand sockets get each event of their user once and in order. Transactions commit
+// at the same time, and some numbers have no event.
 func TestEverySocketGetsEveryEventOnceInOrder(t *testing.T) {
 	t.Parallel()
 	const users, events = 10, 60
@@ -63,7 +63,7 @@ func TestEverySocketGetsEveryEventOnceInOrder(t *testing.T) {
 }
 
 // addAtOnce adds n events by three writers at the same time. The writers also use up numbers that
-// no event gets.
+// belong to no event.
 func addAtOnce(r *rig, u vocab.Username, n int) {
 	sql := dbtest.SQL(r, r.store, u)
 	var writers sync.WaitGroup
@@ -80,9 +80,9 @@ func addAtOnce(r *rig, u vocab.Username, n int) {
 	writers.Wait()
 }
 
-// A program reconnects with the id of its last event. It gets every event that it missed once:
-// from the stream, from the database if Redis is down or lost the stream, and while new events are
-// added.
+// A program reconnects with the id of its last event. It gets every event that it missed once. The
+// events come from the stream. If Redis is down or has lost the stream, they come from the
+// database. New events may be added meanwhile.
 func TestAProgramResumesWithoutGapOrRepeat(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*rig){
@@ -100,7 +100,8 @@ func TestAProgramResumesWithoutGapOrRepeat(t *testing.T) {
 			r.add(u, 3)
 			first.await(3)
 			first.leave()
-			r.add(u, 450) // more than two reads, and more than fits the buffer
+			// more events than two reads return, and more than the buffer holds
+			r.add(u, 450)
 			redisHas(r, u, 453)
 			meanwhile(r)
 			second := r.open(u, &first.ids[2])
@@ -133,7 +134,7 @@ func redisHas(r *rig, u vocab.Username, n int) {
 	}
 }
 
-// Another process adds events without notifying the hub. The hub finds them by comparing the
+// Another process adds events without notifying the hub. The hub finds them when it compares the
 // stream.
 func TestEventsOfOtherProcessesAreFoundOnTheStream(t *testing.T) {
 	t.Parallel()
@@ -141,16 +142,17 @@ func TestEventsOfOtherProcessesAreFoundOnTheStream(t *testing.T) {
 	u := dbtest.User(t, r.store, "alice")
 	c := r.open(u, nil)
 	c.settle()
-	r.store.Subscribe() // no subscriber gets this commit
+	r.store.Subscribe() // the hub's store does not learn of this commit
 	r.add(u, 2)
 	c.settle()
-	r.redis.Do("XADD", "alice:events", "9999999999999-2", "type", "x") // as the emitter would
+	// the emitter would do this
+	r.redis.Do("XADD", "alice:events", "9999999999999-2", "type", "x")
 	r.hub.CompareStreams(t.Context())
 	c.await(2)
 	c.wantNumbers(r.numbers(u))
 }
 
-// A program connects with a cursor after which the hub cannot continue. It gets a reset with a new
+// A program connects with a cursor at which the hub cannot continue. It gets a reset with a new
 // cursor and the reason.
 func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 	t.Parallel()
@@ -189,8 +191,8 @@ func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 	checkStart(r, u, "ahead, without Redis", keyspace.ID{Milli: last.Milli, Seq: last.Seq + 9}, "ahead", last)
 }
 
-// checkStart opens a socket at the cursor after, and checks its hello. If reason is not empty, it
-// also checks that a reset with that reason and the cursor last follows.
+// checkStart opens a socket at the cursor after and checks its hello. If reason is not empty, a
+// reset with that reason and with the cursor last must follow.
 func checkStart(r *rig, u vocab.Username, name string, after keyspace.ID, reason string, last keyspace.ID) {
 	r.Helper()
 	c := r.open(u, &after)
@@ -208,8 +210,8 @@ func checkStart(r *rig, u vocab.Username, name string, after keyspace.ID, reason
 	}
 }
 
-// CLI-03: the socket of a program that reads nothing is closed. Other sockets still get all
-// events, and so does the slow program when it reconnects.
+// CLI-03: the engine closes the socket of a program that reads nothing. Other sockets still get
+// all events. So does the slow program when it reconnects.
 func TestASlowProgramIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -231,7 +233,8 @@ func TestASlowProgramIsCutOff(t *testing.T) {
 	again.wantNumbers(r.numbers(u)[1:])
 }
 
-// CLI-02, CLI-02b: a socket ends when its token is revoked or expires, or its user is suspended.
+// CLI-02, CLI-02b: a socket ends when its token is revoked or expires, or when its user is
+// suspended.
 func TestASocketEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -275,7 +278,7 @@ func TestAnAssistantIsNotToldOfRequests(t *testing.T) {
 	assistant.settle()
 	owner.settle()
 	var cursor keyspace.ID
-	for range 2 { // live, then replayed
+	for range 2 { // first on a live socket, then on a socket that reads stored events
 		err := r.store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
 			return errors.Join(tx.Events.Add(ctx, r.event("request.received")), tx.Events.Add(ctx, r.event("create.received")))
 		})
@@ -297,7 +300,7 @@ func TestAnAssistantIsNotToldOfRequests(t *testing.T) {
 }
 
 // The position of the group ws is the last event that was sent to a program of the user. Events
-// sent to LLM engines do not count. The hello of a new socket contains the position.
+// that were sent to LLM engines do not count. The hello of a new socket contains the position.
 func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -324,7 +327,7 @@ func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 		t.Errorf("after an LLM engine was sent events the group is at %v", got)
 	}
 	early.await(3)
-	early.leave() // its last event may not have been written
+	early.leave() // the position may not yet include the last event of early
 	if got := mark(); got.Seq > early.ids[2].Seq {
 		t.Errorf("the group is at %v, beyond %v", got, early.ids[2])
 	}
@@ -377,7 +380,7 @@ func TestCloseEndsEverySocket(t *testing.T) {
 	}
 }
 
-// The count of withheld events is in a row that is not an event yet. A socket does not wait for
+// Some events are withheld. A row counts them and is not an event yet. A socket does not wait for
 // that row.
 func TestACountThatGrowsHoldsUpNobody(t *testing.T) {
 	t.Parallel()

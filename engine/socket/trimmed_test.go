@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace"
 )
 
-// A program that reads old events gets a reset if the next ones have been dropped meanwhile. The
-// event that counts withheld events is never dropped, but the engine must still notice the gap.
+// A program reads old events, and the next ones are dropped meanwhile. The program gets a reset.
+// The event that counts withheld events is never dropped, but the engine must still notice the
+// gap.
 func TestAProgramIsToldOfEventsThatWereTrimmedWhileItReads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -38,7 +39,7 @@ func TestAProgramIsToldOfEventsThatWereTrimmedWhileItReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.redis.Do("XTRIM", "alice:events", "MAXLEN", "5")
-	kept := r.numbers(u)[1:] // the first one counts
+	kept := r.numbers(u)[1:] // the first event only counts withheld events
 	frames := c.next()
 	if frames[0].Type != "reset" || frames[1].ID.Seq != kept[0] {
 		t.Fatalf("after the events were dropped came %s and %s, want a reset and event %d", frames[0].Body, frames[1].Body, kept[0])
