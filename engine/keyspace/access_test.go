@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// TEN-03: a program with access to al's stream reaches nothing else, not even alice's stream,
-// whose name begins alike.
+// TEN-03: a program with access to al's stream reaches no other key. It does not reach alice's
+// stream, whose name begins with the same letters.
 func TestAccessReachesOneStreamOnly(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
@@ -57,7 +57,7 @@ func TestAccessReachesOneStreamOnly(t *testing.T) {
 	}
 }
 
-// After a second grant the password of the first is no longer valid.
+// After a second grant the password of the first grant is no longer valid.
 func TestGrantedAgainTheEarlierPasswordIsGone(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
@@ -76,8 +76,8 @@ func TestGrantedAgainTheEarlierPasswordIsGone(t *testing.T) {
 	}
 }
 
-// Every server of a cluster knows the user until the access is revoked, so the stream may be on
-// any of them.
+// Every server of a cluster knows the Redis user until the access is revoked, because the stream
+// may be on any server.
 func TestAccessIsGrantedOnEveryServer(t *testing.T) {
 	t.Parallel()
 	url, nodes := redistest.Cluster(t)
@@ -90,7 +90,7 @@ func TestAccessIsGrantedOnEveryServer(t *testing.T) {
 			t.Errorf("node %d: %q", n, answer)
 		}
 	}
-	for range 2 { // the second time there is no such user left
+	for range 2 { // the second call finds no such user
 		if err := k.Events.RevokeAccess(t.Context(), user(t, "alice")); err != nil {
 			t.Fatal(err)
 		}

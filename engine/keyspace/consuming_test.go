@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
-// openAs opens the keyspace as the Redis user that reads alice's events.
+// openAs opens the keyspace as the Redis user that may read alice's events.
 func openAs(t *testing.T, k *keyspace.Keyspace, address string) *keyspace.Store {
 	t.Helper()
 	access := k.Events.StreamAccess(user(t, "alice"), "events", "secret")
@@ -28,7 +28,7 @@ func openAs(t *testing.T, k *keyspace.Keyspace, address string) *keyspace.Store 
 	return open(t, keyspace.Config{CacheURL: u.String()}).Events
 }
 
-// A program that has access to one stream reads it as one of two members of a group.
+// A program with access to one stream reads it as one of two members of a group.
 func TestMembersOfAGroup(t *testing.T) {
 	t.Parallel()
 	for _, tt := range servers {
@@ -69,7 +69,7 @@ func TestMembersOfAGroup(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			wantDelivered(t, second, 4)(two.Resume(t.Context(), first)) // holding does not count
+			wantDelivered(t, second, 4)(two.Resume(t.Context(), first)) // Hold does not count as a delivery
 
 			if _, err := owner.Trim(t.Context(), "events", 0); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestMembersOfAGroup(t *testing.T) {
 	}
 }
 
-// wantDelivered checks the result of a read. The zero id means that nothing was delivered.
+// wantDelivered checks the result of a read. If id is the zero id, nothing must be delivered.
 func wantDelivered(t *testing.T, id keyspace.ID, tries int) func(*keyspace.Delivered, error) {
 	return func(d *keyspace.Delivered, err error) {
 		t.Helper()
@@ -103,7 +103,8 @@ func wantDelivered(t *testing.T, id keyspace.ID, tries int) func(*keyspace.Deliv
 	}
 }
 
-// TakeOver finds an entry that waited long behind many entries that were delivered lately.
+// Many entries were delivered lately. TakeOver still finds the entry behind them that has waited
+// for long.
 func TestTakingOverLooksAtAllEntries(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -134,8 +135,8 @@ func TestTakingOverLooksAtAllEntries(t *testing.T) {
 	}
 }
 
-// A waiting member whose group is destroyed gets ErrNoGroup, not the error of a Redis that is
-// away.
+// A group is destroyed while a member waits. The member gets ErrNoGroup, not the error of a Redis
+// that is away.
 func TestAMemberLearnsThatItsGroupIsGone(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*redistest.Server){

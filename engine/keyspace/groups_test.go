@@ -16,7 +16,7 @@ func TestGroups(t *testing.T) {
 	if _, err := alice.Append(t.Context(), "events", keyspace.ID{}, 100, []keyspace.Entry{entry(5, 1, "a"), entry(6, 2, "b"), entry(6, 3, "c")}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call changes nothing
 		if err := alice.CreateGroup(t.Context(), "events", "llm", keyspace.ID{Milli: 5, Seq: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestGroups(t *testing.T) {
 	server.Do("XREADGROUP", "GROUP", "llm", "p", "STREAMS", "alice:events", ">")
 	server.Do("XACK", "alice:events", "llm", "6-2")
 	want(keyspace.ID{Milli: 6, Seq: 3}, keyspace.ID{Milli: 6, Seq: 3}, 1, 1)
-	if err := k.Events.MoveGroups(t.Context(), users, "events", "llm", []keyspace.ID{{Milli: 5, Seq: 1}, {Milli: 5, Seq: 1}}); err != nil { // bob has none
+	if err := k.Events.MoveGroups(t.Context(), users, "events", "llm", []keyspace.ID{{Milli: 5, Seq: 1}, {Milli: 5, Seq: 1}}); err != nil { // bob has no groups
 		t.Error(err)
 	}
 	want(keyspace.ID{Milli: 5, Seq: 1}, keyspace.ID{Milli: 6, Seq: 3}, 1, 1)

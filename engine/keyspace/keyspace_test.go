@@ -49,7 +49,7 @@ func entry(ms, seq uint64, text string) keyspace.Entry {
 	return keyspace.Entry{ID: keyspace.ID{Milli: ms, Seq: seq}, Fields: []string{"text", text}}
 }
 
-// servers are the kinds of servers that a URL may lead to.
+// servers lists the kinds of servers that a URL may lead to.
 var servers = []struct {
 	name string
 	url  func(*testing.T) string
@@ -59,7 +59,8 @@ var servers = []struct {
 	{"cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
 }
 
-// A stream is appended to, read and waited on alike on one server, Sentinel and a cluster.
+// Streams behave alike on one server, on Sentinel and on a cluster: the test appends to them,
+// reads them and waits for entries.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	for _, tt := range servers {
@@ -154,8 +155,8 @@ func TestAServerThatDoesNotAnswerCostsLittleTime(t *testing.T) {
 	redistest.Eventually(t, "calls are made again", func() bool { return k.Cache.Ask(t.Context()) == nil && k.Cache.IsUp() })
 }
 
-// When a server cannot write, its refusal counts as a passing failure: the server is not away,
-// and the engine is not at fault.
+// A server cannot write and refuses a command. The refusal counts as a temporary failure. The
+// server does not count as away, and the engine is not at fault.
 func TestARefusalOfAServerThatCannotWriteIsPassing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -205,7 +206,9 @@ func TestSentinelsFailoverIsFollowed(t *testing.T) {
 func TestPoliciesThatLoseEventsAreToldOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, memory, cache, events string // policies; no events: one server
+		// memory, cache and events are policies; if events is empty, there is only one
+		// server
+		name, memory, cache, events string
 		want                        string
 	}{
 		{"both in one that evicts all", "10mb", "allkeys-lfu", "", "maxmemory-policy volatile-lfu"},

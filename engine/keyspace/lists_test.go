@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/keyspace"
 )
 
-// Lists and texts are read and swept alike on one server, Sentinel and a cluster. A sweep keeps
-// those that it does not choose.
+// Lists and texts behave alike on one server, on Sentinel and on a cluster: the test reads and
+// sweeps them. A sweep keeps those that it does not choose.
 func TestListsAndTexts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range servers {
@@ -67,7 +67,7 @@ func TestListsAndTexts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 2 { // an element beyond the bound is returned until it is removed
+			for range 2 { // until an element above the bound is removed, each call returns it
 				beyond, err := bob.Enlist(t.Context(), "list", "obj:4", 3)
 				if err != nil || len(beyond) == 0 || beyond[len(beyond)-1] != "obj:3" {
 					t.Errorf("beyond the bound are %v, %v, want obj:3 at the end", beyond, err)

@@ -17,11 +17,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdVariable names the environment variable with a data directory. If it is set, this test
-// binary only holds the Redis of that directory.
+// holdVariable names an environment variable that holds a data directory. If the variable is set,
+// this test binary only runs the Redis of that directory.
 const holdVariable = "LIGHTWEB_TEST_HOLD"
 
-// base is the parent directory of all data directories of a run. Every user can enter it.
+// base is the parent directory of all data directories of a test run. Every user can enter it.
 var base string
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(base) // a failure only leaves files in the temporary directory
+		_ = os.RemoveAll(base) // if this fails, files remain in the temporary directory
 		os.Exit(code)
 	}))
 }
@@ -47,7 +47,7 @@ func hold(dir string) int {
 	r, err := Open(context.Background(), Config{Dir: dir, EventsMemory: 64 << 20, Host: os.Getenv(binVariable) == "none"})
 	if err == nil {
 		fmt.Println(r.EventsURL())
-		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		_, _ = io.Copy(io.Discard, os.Stdin) // it does not matter how the input ends
 		err = r.Close(context.Background())
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func hold(dir string) int {
 	return 0
 }
 
-// holder runs another process that holds a Redis.
+// holder is another process that runs a Redis.
 type holder struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -87,10 +87,10 @@ func startHolder(t *testing.T, dir string, env ...string) *holder {
 	return h
 }
 
-// leaveServers makes the process close its Redis, and waits until the process has ended.
+// leaveServers lets the process close its Redis. It waits until the process has ended.
 func (h *holder) leaveServers() {
 	h.t.Helper()
-	_ = h.stdin.Close() // it may have died
+	_ = h.stdin.Close() // the process may have died
 	if err := h.cmd.Wait(); err != nil {
 		h.t.Errorf("the holder ended with %v", err)
 	}
@@ -99,12 +99,12 @@ func (h *holder) leaveServers() {
 // kill kills the process group of the process.
 func (h *holder) kill() {
 	if h.cmd.ProcessState == nil {
-		_ = syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL) // it may be over
-		_ = h.cmd.Wait()                                      // killed
+		_ = syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL) // the process may have ended already
+		_ = h.cmd.Wait()                                      // the error says that the process was killed
 	}
 }
 
-// testDir returns a new data directory. The test fails if a server still runs in it at the end.
+// testDir returns a new data directory. If a server still runs in it at the end, the test fails.
 func testDir(t *testing.T, name string) string {
 	t.Helper()
 	if i, err := findProgram(t.Context()); err != nil || i.path == "" {
@@ -123,7 +123,7 @@ func testDir(t *testing.T, name string) string {
 			if s.redis = new(Redis); s.isAlive() {
 				pid, _ := s.findProcess()
 				t.Errorf("the server of %s was left running", role)
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it was alive just now
+				_ = syscall.Kill(pid, syscall.SIGKILL) // the server was alive just now, so this works
 			}
 		}
 	})
@@ -154,7 +154,7 @@ func mustAnswer(t *testing.T, s *server, want string, words ...string) {
 	}
 }
 
-// eventually waits up to 20 s until is returns true, and fails the test otherwise.
+// eventually waits until is() returns true. It fails the test if that takes longer than 20 s.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)

@@ -1,5 +1,5 @@
-// Package redistest runs real Redis servers for tests: a single server, a pair with Sentinel, or
-// a cluster of three.
+// Package redistest runs real Redis servers for tests: a single server, a pair with Sentinel, or a
+// cluster of three servers.
 package redistest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Program returns the path of a Redis server program. If there is none, it skips the test, or
-// fails it if LIGHTWEB_TEST_ALL is 1.
+// Program returns the path of a Redis server program. If there is none, it skips the test. If
+// LIGHTWEB_TEST_ALL is 1, it fails the test instead.
 func Program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"redis-server", "valkey-server"} {
@@ -45,11 +45,12 @@ type Server struct {
 	cmd  *exec.Cmd
 }
 
-// Start runs a server on loopback. args are settings, such as "--maxmemory", "10mb".
+// Start runs a server on loopback. The parameter args holds settings, such as "--maxmemory",
+// "10mb".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir(), Addr: "127.0.0.1:" + freePort(t), bus: freePort(t)}
-	_, port, _ := net.SplitHostPort(s.Addr) // no error: the address was just made
+	_, port, _ := net.SplitHostPort(s.Addr) // no error: freePort made the port
 	s.args = append([]string{"--port", port, "--save", "", "--dir", s.dir, "--daemonize", "no", "--loglevel", "warning", "--cluster-port", s.bus}, args...)
 	s.run(s.args...)
 	return s
@@ -76,8 +77,8 @@ func (s *Server) run(args ...string) {
 	})
 }
 
-// Kill ends the server at once, as a power cut does. Restart starts the server again, with the
-// data that it had written before.
+// Kill ends the server at once, as a power cut does. Restart starts the server again with the data
+// that it had written.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // fails if the process has ended
 	_ = s.cmd.Wait()         // reports that the process was killed
@@ -86,14 +87,14 @@ func (s *Server) Kill() {
 // Restart starts a server again after Kill.
 func (s *Server) Restart() { s.t.Helper(); s.run(s.args...) }
 
-// Pause suspends the server in the middle of its work, until Resume.
-func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // if it fails, so does the test
+// Pause suspends the server in the middle of its work. Resume continues it.
+func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // if the signal fails, the test fails later
 
 // Resume continues a paused server.
-func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // if it fails, so does the test
+func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // if the signal fails, the test fails later
 
-// FailWrites makes the server refuse commands that write (MISCONF), like a server whose disk is
-// full. It cannot be restarted afterwards.
+// FailWrites makes the server refuse commands that write (MISCONF), as a server with a full disk
+// does. The server cannot be restarted afterwards.
 func (s *Server) FailWrites() {
 	s.t.Helper()
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -107,7 +108,7 @@ func (s *Server) FailWrites() {
 	})
 }
 
-// Do sends a command, and returns its answer as text. The elements of an array are joined by
+// Do sends a command and returns the answer as text, with the elements of an array joined by
 // spaces.
 func (s *Server) Do(words ...string) string {
 	s.t.Helper()
@@ -118,14 +119,14 @@ func (s *Server) Do(words ...string) string {
 	return answer
 }
 
-// As sends a command as a Redis user, and returns the answer or the text of the error.
+// As sends a command as a Redis user. It returns the answer or the text of the error.
 func (s *Server) As(user, password string, words ...string) string {
 	s.t.Helper()
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }() // the answer is what counts
+	defer func() { _ = conn.Close() }() // the command has its answer already
 	r := bufio.NewReader(conn)
 	if _, err := exchange(conn, r, "AUTH", user, password); err != nil {
 		return err.Error()
@@ -137,7 +138,7 @@ func (s *Server) As(user, password string, words ...string) string {
 	return answer
 }
 
-// IsWaitedOn reports whether a client's command waits in the server, for example for an entry of a
+// IsWaitedOn reports whether a client's command waits in the server, such as for an entry of a
 // stream.
 func (s *Server) IsWaitedOn() bool {
 	s.t.Helper()
@@ -146,13 +147,14 @@ func (s *Server) IsWaitedOn() bool {
 
 func (s *Server) ask(words ...string) (string, error) { return Ask("tcp", s.Addr, words...) }
 
-// Ask sends a command to the server at an address, and returns its answer in the form of Do.
+// Ask sends a command to the server at an address. It returns the answer in the form that Do
+// returns.
 func Ask(network, address string, words ...string) (string, error) {
 	conn, err := net.DialTimeout(network, address, time.Second)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = conn.Close() }() // the answer is what counts
+	defer func() { _ = conn.Close() }() // the command has its answer already
 	return exchange(conn, bufio.NewReader(conn), words...)
 }
 
@@ -171,14 +173,14 @@ func exchange(conn net.Conn, r *bufio.Reader, words ...string) (string, error) {
 	return read(r)
 }
 
-// read reads one answer in the protocol RESP2.
+// read reads one answer of the protocol RESP2.
 func read(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return "", err
 	}
 	kind, rest := line[0], strings.TrimSpace(line[1:])
-	n, _ := strconv.Atoi(rest) // used only where it is a number
+	n, _ := strconv.Atoi(rest) // n is used only where rest is a number
 	switch {
 	case kind == '-':
 		return "", fmt.Errorf("%s", rest)
@@ -205,10 +207,10 @@ func read(r *bufio.Reader) (string, error) {
 func Sentinel(t testing.TB) (url string, primary, replica *Server) {
 	t.Helper()
 	primary = Start(t)
-	host, port, _ := net.SplitHostPort(primary.Addr) // no error: the address was just made
+	host, port, _ := net.SplitHostPort(primary.Addr) // no error: the address is valid
 	replica = Start(t, "--replicaof", host+" "+port)
 	s := &Server{t: t, dir: t.TempDir(), Addr: "127.0.0.1:" + freePort(t)}
-	_, own, _ := net.SplitHostPort(s.Addr) // no error: the address was just made
+	_, own, _ := net.SplitHostPort(s.Addr) // no error: the address is valid
 	conf := filepath.Join(s.dir, "sentinel.conf")
 	settings := "port " + own + "\nsentinel monitor mymaster " + host + " " + port + " 1\nsentinel down-after-milliseconds mymaster 300\nsentinel failover-timeout mymaster 1000\n"
 	if err := os.WriteFile(conf, []byte(settings), 0o600); err != nil {
@@ -222,7 +224,8 @@ func Sentinel(t testing.TB) (url string, primary, replica *Server) {
 	return "redis://" + s.Addr + "?master_name=mymaster", primary, replica
 }
 
-// Cluster runs a cluster of three nodes that share the slots, and returns its URL and the nodes.
+// Cluster runs a cluster of three nodes that share the slots. It returns the cluster's URL and the
+// nodes.
 func Cluster(t testing.TB) (url string, nodes []*Server) {
 	t.Helper()
 	for range 3 {
@@ -233,7 +236,7 @@ func Cluster(t testing.TB) (url string, nodes []*Server) {
 		nodes[n].Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(n+1))
 	}
 	for _, other := range nodes[1:] {
-		host, port, _ := net.SplitHostPort(other.Addr) // no error: the address was just made
+		host, port, _ := net.SplitHostPort(other.Addr) // no error: the address is valid
 		nodes[0].Do("CLUSTER", "MEET", host, port, other.bus)
 	}
 	for _, node := range nodes {
@@ -245,9 +248,9 @@ func Cluster(t testing.TB) (url string, nodes []*Server) {
 	return "redis://" + nodes[0].Addr + "?cluster=true&addr=" + nodes[1].Addr, nodes
 }
 
-// freePort returns an unused port below the range of outgoing connections (from 32,768 on
-// Linux). An outgoing connection could take a port in that range before the server starts, or
-// while it is down.
+// freePort returns an unused port below the ports of outgoing connections, which begin at 32,768
+// on Linux. An outgoing connection could take one of those ports before the server starts, or
+// while the server is down.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -261,9 +264,9 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// Eventually waits until the function is returns true. The test fails if that takes longer than a
-// minute. The limit is this long because the result depends on another process: Sentinel, for
-// example, asks for replicas only every ten seconds.
+// Eventually waits until is() returns true. It fails the test if that takes longer than a minute.
+// The limit is so long because the result depends on another process: Sentinel, for example, asks
+// for replicas only every ten seconds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	limit := time.After(time.Minute)
