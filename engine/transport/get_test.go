@@ -31,7 +31,7 @@ func TestGetSendsWhatPeersExpect(t *testing.T) {
 		t.Errorf("Get = %+v", res)
 	}
 	got := p.saw()[0]
-	want := map[string]string{ // OB-04
+	want := map[string]string{ // OB-04: the header of a request for a document
 		"Accept":          `application/ld+json; profile="https://www.w3.org/ns/activitystreams", application/activity+json`,
 		"Accept-Encoding": "gzip",
 		"User-Agent":      "Lightweb/test (+https://us.example)",
@@ -95,7 +95,7 @@ func TestGetFollowsRedirects(t *testing.T) {
 	c, m := newClient(t, loopback(), closed("blocked.example"))
 	for _, tt := range []struct {
 		name, path string
-		want       fault.Kind // Internal: followed
+		want       fault.Kind // Internal stands for a redirect that is followed
 		end        vocab.ID
 		requests   int
 	}{
@@ -136,7 +136,7 @@ func TestGetFollowsRedirects(t *testing.T) {
 			}
 		})
 	}
-	if s := other.saw()[0]; s.knock != "rfc9421 rsa" || "http://"+s.host != other.URL { // DL-15
+	if s := other.saw()[0]; s.knock != "rfc9421 rsa" || "http://"+s.host != other.URL { // DL-15: the redirect arrives signed anew
 		t.Errorf("the other host saw %+v, want a signature of its own", s)
 	}
 	if m.learn != 0 {
@@ -245,7 +245,7 @@ func TestGetReadsWithinLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		h    http.HandlerFunc
-		want fault.Kind // Internal: text is read
+		want fault.Kind // Internal stands for a text that is read
 	}{
 		{name: "a body as long as the limit", h: send("", text)},
 		{name: "a body one byte longer", h: send("", append(text, 'c')), want: fault.Protocol},
@@ -296,7 +296,7 @@ func TestGetReadsWithinLimits(t *testing.T) {
 
 func damaged(b []byte) []byte {
 	b = slices.Clone(b)
-	b[len(b)-6] ^= 0xff // in the checksum
+	b[len(b)-6] ^= 0xff // a byte of the checksum
 	return b
 }
 
@@ -347,7 +347,7 @@ func TestGetGivenUpByTheCaller(t *testing.T) {
 	}
 }
 
-// When a caller leaves while its request waits to be signed, the error does not blame the peer.
+// A caller gives up while its request waits for its signature. The error does not blame the peer.
 func TestWaitingToSignCanBeGivenUp(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})

@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// This test dials nothing. It calls the guard as the dialer would.
+// This test connects to nothing. It calls the guard as the dialer would.
 func TestGuardRefusesAddresses(t *testing.T) {
 	t.Parallel()
 	g := newGuard(Config{})
@@ -91,7 +91,7 @@ func TestGuardAllowsAddresses(t *testing.T) {
 		allowHTTP bool
 		network   string
 		address   string
-		private   bool // dialed under a host name that is not public
+		private   bool // whether the client dials a host name that is not public
 		want      bool
 	}{
 		{name: "a public address", address: "8.8.8.8:443", want: true},
@@ -134,7 +134,7 @@ func TestGuardURL(t *testing.T) {
 		name  string
 		guard *guard
 		url   vocab.ID
-		want  string // the URL to request; empty if refused
+		want  string // the URL to request; empty if the name is refused
 	}{
 		{"a name", open, "https://peer.example/users/a", "https://peer.example/users/a"},
 		{"the port of https", open, "https://peer.example:443/a", "https://peer.example/a"},
@@ -195,7 +195,7 @@ func TestGuardURL(t *testing.T) {
 	}
 }
 
-// listenAt serves h on one loopback address, and returns the port.
+// listenAt serves h on one loopback address. It returns the port.
 func listenAt(t *testing.T, ip string, h http.HandlerFunc) (port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
@@ -203,7 +203,7 @@ func listenAt(t *testing.T, ip string, h http.HandlerFunc) (port string) {
 		t.Skipf("this machine has no %s: %v", ip, err)
 	}
 	s := httptest.NewUnstartedServer(h)
-	_ = s.Listener.Close() // it was never used
+	_ = s.Listener.Close() // the listener was never used
 	s.Listener = l
 	s.Start()
 	t.Cleanup(s.Close)
@@ -214,7 +214,7 @@ func listenAt(t *testing.T, ip string, h http.HandlerFunc) (port string) {
 	return u.Port()
 }
 
-// names makes the client resolve names with a name server on loopback.
+// names makes the client resolve host names with a name server on loopback.
 func names(t *testing.T, c *Client) *dnstest.Server {
 	t.Helper()
 	s, err := dnstest.Start(t, "127.0.0.1:0")
@@ -265,7 +265,7 @@ func TestGuardStandsAtTheDialer(t *testing.T) {
 			if tt.want == fault.Internal || fault.KindOf(err) != tt.want {
 				t.Errorf("Get(%s) = %v, want kind %v", tt.host, err, tt.want)
 			}
-			// NET-11b: the guard also checks a POST.
+			// NET-11b: the guard also checks POST requests.
 			if _, err := c.Post(context.Background(), Post{Inbox: vocab.ID("http://" + tt.host + "/"), Body: []byte(note), As: *testKeys()}); fault.KindOf(err) != tt.want {
 				t.Errorf("Post(%s) = %v, want kind %v", tt.host, err, tt.want)
 			}
@@ -273,8 +273,8 @@ func TestGuardStandsAtTheDialer(t *testing.T) {
 	}
 }
 
-// A name server that does not answer, for example while it restarts, says nothing about whether
-// the host exists.
+// A name server does not answer, such as during its restart. That says nothing about whether the
+// host exists.
 func TestAHostWhoseNameCannotBeLookedUpMayExist(t *testing.T) {
 	t.Parallel()
 	c, _ := newClient(t, loopback(), closed(""))

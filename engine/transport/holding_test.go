@@ -10,7 +10,8 @@ import (
 
 func TestWhoHoldsAUsersConnectionDoesNotReachTheNetwork(t *testing.T) {
 	t.Parallel()
-	c := New(Config{}, nil, nil) // a call of the nil gate or the nil hosts would panic
+	// the gate and the hosts are nil, so a call of either would panic
+	c := New(Config{}, nil, nil)
 	ctx := holding.MarkHolder(t.Context())
 	for name, ask := range map[string]func() error{
 		"Get":  func() error { _, err := c.Get(ctx, Request{URL: "https://peer.example/"}); return err },
@@ -18,7 +19,7 @@ func TestWhoHoldsAUsersConnectionDoesNotReachTheNetwork(t *testing.T) {
 	} {
 		err := func() (err error) {
 			defer func() {
-				if r := recover(); r != nil { // it panics in builds with the race detector
+				if r := recover(); r != nil { // the call panics in builds with the race detector
 					err = r.(error)
 				}
 			}()

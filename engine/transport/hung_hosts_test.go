@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hung implements Hosts with a store that does not answer.
+// hung implements Hosts. Its store does not answer.
 type hung struct{}
 
 func (hung) Dialect(ctx context.Context, _ string) (signature.Dialect, bool) {

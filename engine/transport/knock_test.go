@@ -27,7 +27,7 @@ func TestKnocks(t *testing.T) {
 		ed25519 bool
 		want    []string
 		status  int
-		learned signature.Dialect // zero: nothing was learned
+		learned signature.Dialect // if zero, nothing was learned
 	}{
 		{name: "an unknown host that takes the first", takes: rfc, refusal: 401, want: []string{rfc}, status: 200, learned: signature.RFC9421},
 		{name: "MS-13 an unknown host that takes the second", takes: cavage, refusal: 401, want: []string{rfc, cavage}, status: 200, learned: signature.Cavage},
@@ -40,7 +40,7 @@ func TestKnocks(t *testing.T) {
 		{name: "MS-13 no second knock on 500", takes: "", refusal: 500, want: []string{rfc}, status: 500},
 		{name: "MS-13 no second knock on 503", takes: "", refusal: 503, want: []string{rfc}, status: 503},
 		{name: "a known host is asked as it likes", takes: cavage, refusal: 401, known: signature.Cavage, want: []string{cavage}, status: 200},
-		{name: "a known host that refuses once", takes: rfc, refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 200}, // a second refusal counts: TestOneRefusalDoesNotReplaceDraftCavage
+		{name: "a known host that refuses once", takes: rfc, refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 200}, // it takes a second refusal: see TestOneRefusalDoesNotReplaceDraftCavage
 		{name: "a known host that takes nothing", takes: "", refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 401},
 		{name: "MS-14 cavage first when configured", takes: cavage, refusal: 401, first: signature.Cavage, want: []string{cavage}, status: 200, learned: signature.Cavage},
 		{name: "what is known outweighs what is configured", takes: rfc, refusal: 401, known: signature.RFC9421, first: signature.Cavage, want: []string{rfc}, status: 200},
@@ -83,7 +83,7 @@ func TestKnocks(t *testing.T) {
 				}
 				learned := tt.learned
 				if method == "GET" && tt.known == 0 && len(tt.want) == 1 {
-					learned = 0 // an unsigned read would succeed, too, so nothing is learned about signatures
+					learned = 0 // an unsigned read would succeed, too, so the client learns nothing about signatures
 				}
 				switch {
 				case learned == 0 && m.learn != 0:
@@ -96,8 +96,8 @@ func TestKnocks(t *testing.T) {
 	}
 }
 
-// A host that reads only draft-cavage refuses the first knock for its own reason, such as a
-// block, and the second because it cannot read RFC 9421. The operator gets the first refusal.
+// A host reads only draft-cavage. It refuses the first knock for its own reason, such as a block,
+// and the second because it cannot read RFC 9421. The operator gets the first refusal.
 func TestARefusalInTheKnownDialectCounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -158,7 +158,7 @@ func TestKnocksAgainOnAStrippedActor(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, takes string
-		want        int // requests
+		want        int // the number of requests
 		found       bool
 		learned     signature.Dialect
 	}{
@@ -169,7 +169,7 @@ func TestKnocksAgainOnAStrippedActor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
 				if s.knock == tt.takes {
-					_, _ = w.Write([]byte("actor with inbox")) // the test sees what arrived
+					_, _ = w.Write([]byte("actor with inbox")) // the error does not matter: the test checks the text that arrives
 				}
 			})
 			c, m := newClient(t, loopback(), closed(""))
@@ -203,14 +203,14 @@ func TestKnocksTwiceAlongAllRedirects(t *testing.T) {
 	if got := p.knocks(); !slices.Equal(got, []string{"rfc9421 ed25519", "cavage rsa"}) {
 		t.Errorf("knocks = %q", got)
 	}
-	// The first host's advertisement does not count for the second host, and the second knock
-	// is used up.
+	// The second host does not profit from the advertisement of the first. The second knock is
+	// used up.
 	if got := end.knocks(); !slices.Equal(got, []string{"rfc9421 rsa"}) {
 		t.Errorf("knocks at the end = %q, want one", got)
 	}
 }
 
-// A peer's wish for covered components (RFC 9421 §5.1) neither weakens a signature nor adds
+// A peer may ask for covered components (RFC 9421 §5.1). That neither weakens a signature nor adds
 // knocks.
 func TestAChallengeWeakensNoSignature(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,8 @@ func TestAChallengeWeakensNoSignature(t *testing.T) {
 	}
 }
 
-// BookWyrm answers 200 to a Delete whose signature it cannot read, and 401 to anything else.
+// BookWyrm answers 200 to a Delete whose signature it cannot read. It answers 401 to any other
+// such activity.
 func TestWhatTakesSomethingBackKnocksWithDraftCavage(t *testing.T) {
 	t.Parallel()
 	const rfc, rfcEd, cavage = "rfc9421 rsa", "rfc9421 ed25519", "cavage rsa"
@@ -346,8 +347,8 @@ func TestDoubtsAreBounded(t *testing.T) {
 	}
 }
 
-// Some hosts answer 2xx before they look at a signature that they cannot read. A firewall before
-// them may refuse one request in draft-cavage.
+// Some hosts answer 2xx before they look at a signature, even if they cannot read it. A firewall
+// before such a host may refuse one request in draft-cavage.
 func TestOneRefusalDoesNotReplaceDraftCavage(t *testing.T) {
 	t.Parallel()
 	refuses := 0

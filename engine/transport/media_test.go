@@ -17,12 +17,12 @@ func TestMediaTypeIsActivity(t *testing.T) {
 		{`application/ld+json; profile="https://www.w3.org/ns/json-ld#compacted"`, false},
 		{`application/ld+json; profile="https://www.w3.org/ns/activitystreams#"`, false},
 		{`application/ld+json; profile="https://www.w3.org/ns/activitystreams https://evil.example/"`, false},
-		{`application/ld+json; profile="https://www.w3.org/ns/activitystreams"; profile="x"`, false}, // PAR-16
+		{`application/ld+json; profile="https://www.w3.org/ns/activitystreams"; profile="x"`, false}, // PAR-16: the profile is repeated
 		{`application/ld+json; profile="x"; profile="https://www.w3.org/ns/activitystreams"`, false},
 		{`application/ld+json; profile=https://www.w3.org/ns/activitystreams`, false},
 		{`application/activity+json, text/html`, false},
 		{`text/html, application/activity+json`, false},
-		{`application/json`, false}, // OB-12
+		{`application/json`, false}, // OB-12: not a media type of ActivityPub
 		{`text/plain`, false},
 		{`image/png`, false},
 		{`text/html; x="application/activity+json"`, false},

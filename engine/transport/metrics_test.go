@@ -26,7 +26,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	newClient(t, cfg, closed("")) // a second client adds to the same counters
 	ctx := context.Background()
 	for _, path := range []string{"/", "/br"} {
-		_, _ = c.Get(ctx, Request{URL: p.id(path)}) // the counters show the result
+		_, _ = c.Get(ctx, Request{URL: p.id(path)}) // the test checks the counters, not the result
 	}
 	_, _ = c.Get(ctx, Request{URL: "http://10.0.0.1/"})
 	_, _ = c.Post(ctx, Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()})

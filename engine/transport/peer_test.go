@@ -40,7 +40,7 @@ var testKeys = sync.OnceValue(func() *Keys {
 	}
 })
 
-// seen is one request as the peer saw it.
+// seen is one request as it arrived at the peer.
 type seen struct {
 	method, path, knock string // knock is "rfc9421 rsa", "rfc9421 ed25519", "cavage rsa" or "unsigned"
 	host                string
@@ -48,14 +48,14 @@ type seen struct {
 	body                string
 }
 
-// peer is another server on loopback. It answers with its handler and records the requests.
+// peer is another server on loopback. Its handler answers, and it records the requests.
 type peer struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []seen
 }
 
-// newPeer starts a peer, with TLS if secure is not nil.
+// newPeer starts a peer. If secure is not nil, the peer uses TLS.
 func newPeer(t *testing.T, secure *tls.Config, h func(w http.ResponseWriter, r *http.Request, s seen)) *peer {
 	t.Helper()
 	p := &peer{}
@@ -81,7 +81,7 @@ func newPeer(t *testing.T, secure *tls.Config, h func(w http.ResponseWriter, r *
 	return p
 }
 
-// knockOf verifies a request as a peer does, and returns its dialect and kind of key.
+// knockOf verifies a request as a peer does. It returns the request's dialect and kind of key.
 func knockOf(r *http.Request, body []byte) string {
 	if r.Header.Get("Signature") == "" {
 		return "unsigned"
@@ -123,7 +123,7 @@ func (p *peer) knocks() []string {
 	return all
 }
 
-// memory is Hosts in a map.
+// memory implements Hosts with a map.
 type memory struct {
 	mu    sync.Mutex
 	known map[string]signature.Dialect

@@ -28,7 +28,7 @@ func TestPostSendsWhatPeersExpect(t *testing.T) {
 	if got.method != "POST" || got.path != "/inbox" || got.body != note || got.knock != "rfc9421 rsa" {
 		t.Errorf("the peer saw %+v", got)
 	}
-	for k, v := range map[string]string{ // DL-01
+	for k, v := range map[string]string{ // DL-01: the header of a delivery
 		"Content-Type":    `application/ld+json; profile="https://www.w3.org/ns/activitystreams"`,
 		"Idempotency-Key": "k1",
 		"User-Agent":      "Lightweb/test (+https://us.example)",
@@ -40,7 +40,7 @@ func TestPostSendsWhatPeersExpect(t *testing.T) {
 	}
 }
 
-// FE-08: the signature covers the Collection-Synchronization field, in either dialect.
+// FE-08: in both dialects the signature covers the Collection-Synchronization field.
 func TestPostSignsWhatItSaysOfFollowers(t *testing.T) {
 	t.Parallel()
 	const said = `collectionId="https://us.example/f", url="https://us.example/s", digest="00"`
@@ -65,7 +65,7 @@ func TestPostSignsWhatItSaysOfFollowers(t *testing.T) {
 	}
 }
 
-// Each attempt sends the stored bytes with a new signature and its own time, so that a retry
+// Each attempt sends the stored bytes with a new signature and the attempt's own time. So a retry
 // after half a day is not refused as a replay.
 func TestEveryAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestPostKeepsAnExcerptOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// Of an answer's header only fields of a fixed list are kept, each up to a bounded length.
+// Post keeps only some fields of an answer's header, from a fixed list. Each has a bounded length.
 func TestPostKeepsWhatHelpsOfTheHeader(t *testing.T) {
 	t.Parallel()
 	secret := map[string]string{"Set-Cookie": "session=secret", "Set-Cookie2": "secret", "Authentication-Info": "secret", "Proxy-Authenticate": "secret",
@@ -227,7 +227,7 @@ func TestPostRedirects(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPeer(t, nil, func(w http.ResponseWriter, r *http.Request, s seen) {
-				if s.body != note || s.knock != "rfc9421 rsa" { // the signature covers the URL that the request arrived at
+				if s.body != note || s.knock != "rfc9421 rsa" { // the signature covers the URL at which the request arrived
 					t.Errorf("%s got the body %q, signed %q", s.path, s.body, s.knock)
 				}
 				switch r.URL.Path {
@@ -318,7 +318,7 @@ func TestPostAndGetDoNotShareConnections(t *testing.T) {
 	p := newPeer(t, nil, func(_ http.ResponseWriter, r *http.Request, s seen) {
 		if s.method == "POST" {
 			select {
-			case <-fetched: // a peer may fetch a key from us before it answers
+			case <-fetched: // before it answers, a peer may fetch a key from us
 			case <-r.Context().Done():
 			}
 		}
