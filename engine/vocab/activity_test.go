@@ -27,7 +27,8 @@ func readCase(t testing.TB, name string) []byte {
 	return b
 }
 
-// activity returns an activity with these additional members, as JSON without the braces.
+// activity returns an activity with the additional members in changes. They are JSON without
+// braces.
 func activity(changes string) []byte {
 	return []byte(`{"id":"https://peer.example/1","type":"Like","actor":"https://peer.example/carol",` + changes + `}`)
 }
@@ -252,7 +253,7 @@ func TestListsAreBounded(t *testing.T) {
 			}},
 		} {
 			if l.name == "type" && tt.name == "the activity's" {
-				continue // it has one already
+				continue // the document already has this member
 			}
 			if err := tt.read(l.values + 1); fault.KindOf(err) != fault.Invalid || fault.Of(err).Pointer != "/"+l.name {
 				t.Errorf("PAR-03 PAR-18 %s %s: one more than %d: %v, want invalid", tt.name, l.name, l.values, err)
@@ -297,7 +298,7 @@ func TestPublicIsToldByThreeFormsInToAndCc(t *testing.T) {
 	}
 }
 
-// public reports whether everybody is addressed, in to or in cc.
+// public reports whether an addressing names everybody in to or in cc.
 func public(a Addressing) bool { return slices.Contains(slices.Concat(a.To, a.Cc), Public) }
 
 func TestAddressing(t *testing.T) {
@@ -347,7 +348,7 @@ func TestObjectIsAttributedToOneActor(t *testing.T) {
 	}
 }
 
-// ORG-02.
+// ORG-02: a server can speak only for its own authors.
 func TestAServerSpeaksForItsOwnAuthorsOnly(t *testing.T) {
 	for value, want := range map[string]bool{
 		`null`: false, `[]`: false, `"https://peer.example/carol"`: true, `["https://peer.example/carol",{"type":"Group","id":"https://PEER.example/dave"}]`: true,

@@ -16,7 +16,7 @@ func TestParseActorOfEverySoftware(t *testing.T) {
 		name, typ, username, display string
 		id, inbox, shared            ID
 		approves                     bool
-		keys                         []string // ids; that of an RSA key has the prefix "rsa "
+		keys                         []string // the ids of the keys; the id of an RSA key has the prefix "rsa "
 	}{
 		{"mastodon/actor", "Person", "carol", "Carol :blobcat:", "https://mastodon.example/users/carol",
 			"https://mastodon.example/users/carol/inbox", "https://mastodon.example/inbox", false,
@@ -87,7 +87,7 @@ func TestActorThatMoved(t *testing.T) {
 	}
 }
 
-// A GoToSocial key id leads to a stub: a document with no more than the key and its owner's id.
+// A GoToSocial key id leads to a stub: a document with only the key and the id of its owner.
 func TestKeyOfAStub(t *testing.T) {
 	raw := readCase(t, "gotosocial/key_stub")
 	if _, err := ParseActor(raw); fault.KindOf(err) != fault.Invalid {
@@ -99,7 +99,8 @@ func TestKeyOfAStub(t *testing.T) {
 	}
 }
 
-// person returns an actor document with these additional members, as JSON without the braces.
+// person returns an actor document with the additional members in changes. They are JSON without
+// braces.
 func person(changes string) []byte {
 	return []byte(`{"id":"https://peer.example/carol","type":"Person","inbox":"https://peer.example/carol/inbox",` + changes + `}`)
 }

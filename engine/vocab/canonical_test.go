@@ -68,8 +68,8 @@ func TestDocumentsWithoutCanonicalForm(t *testing.T) {
 	}
 }
 
-// checkCanonical fails the test unless the canonical form of d can be read and is its own
-// canonical form.
+// checkCanonical fails the test unless the canonical form of d can be read. The canonical form of
+// that form must be the same.
 func checkCanonical(t interface{ Fatalf(string, ...any) }, d Doc) {
 	c, err := d.Canonical()
 	if err != nil {
@@ -119,7 +119,7 @@ func TestCanonicalFormOfAnything(t *testing.T) {
 		}
 		parsed, err := ParseDoc(d.JSON())
 		if err != nil {
-			t.Skip("it holds what is refused") // it contains NUL or numbers with many zeros, which are refused
+			t.Skip("it holds what is refused") // NUL and numbers with many zeros are refused
 		}
 		checkCanonical(t, parsed)
 	})

@@ -39,7 +39,7 @@ func without(name string, d Doc) Doc {
 	return d
 }
 
-// OB-08: the ActivityStreams context comes first, and no URL of ours is among them.
+// OB-08: the ActivityStreams context comes first. No context is a URL of this project.
 func TestContextsBeginWithActivityStreams(t *testing.T) {
 	known := map[any]bool{ContextAS: true, contextSecurity: true, contextDID: true, contextMultikey: true, contextProof: true}
 	for name, context := range map[string][]any{"Context": Context(), "ActivityContext": ActivityContext(), "ActorContext": ActorContext()} {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// corpus returns the directory of the W3C's ActivityStreams 2.0 test documents.
+// corpus returns the directory of W3C's test documents for ActivityStreams 2.0.
 func corpus(t *testing.T) string {
 	root := "../../../shared/vectors"
 	if dir := os.Getenv("LIGHTWEB_VECTORS"); dir != "" {
@@ -27,8 +27,8 @@ func corpus(t *testing.T) string {
 	return dir
 }
 
-// noJSON names the one document outside fail/ that is not JSON, because one of its strings
-// contains a line break.
+// noJSON names the only document outside fail/ that is not JSON. One of its strings contains a
+// line break.
 const noJSON = "vocabulary-ex196-jsonld.json"
 
 func TestDocumentsOfTheW3CParse(t *testing.T) {
@@ -72,8 +72,8 @@ func TestDocumentsOfTheW3CParse(t *testing.T) {
 	}
 }
 
-// A document that the corpus calls invalid is refused if the engine would act on the bad
-// property. Otherwise the property reads as absent.
+// W3C's corpus calls some documents invalid. The engine refuses such a document if it would act on
+// the invalid property. Otherwise it reads the property as absent.
 func TestDocumentsOfTheW3CThatMustFail(t *testing.T) {
 	const (
 		document = "the document is refused"
@@ -98,7 +98,7 @@ func TestDocumentsOfTheW3CThatMustFail(t *testing.T) {
 		{"name-as-namemap", "name", absent},
 		{"content-map-with-invalid-language-tag", "", ignored},
 		{"number-as-context", "", ignored},
-		{"other-context", "", object}, // it has no id
+		{"other-context", "", object}, // this document has no id
 		{"relative-uri-for-url", "", ignored},
 		{"collection-with-non-page-first", "", ignored},
 		{"ordered-collection-with-items", "", ignored},

@@ -114,7 +114,7 @@ func TestRefsTakeEveryForm(t *testing.T) {
 	const carol, dave ID = "https://peer.example/carol", "https://peer.example/dave"
 	tests := []struct {
 		name, value string
-		ids         []ID // "" stands for an embedded object without an id
+		ids         []ID // "" stands for an embedded object that has no id
 		refused     bool
 	}{
 		{name: "AS-01 null", value: `null`},

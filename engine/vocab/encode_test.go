@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Marshal writes every document as encoding/json would.
+// Marshal writes every document as encoding/json does.
 func FuzzJSON(f *testing.F) {
 	addHabits(f)
 	f.Add([]byte(`{"a\u2028\"\\/\n\t\b\f\u0001\u007f":["é€𝄞",1.50,-0,1e3,true,false,null,{},[],{"b":{"a":""}}]}`))

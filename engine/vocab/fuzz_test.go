@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// addHabits adds documents written in the shapes of real servers to the corpus of f.
+// addHabits adds documents in the forms that real servers send to the corpus of f.
 func addHabits(f *testing.F) {
 	f.Helper()
 	err := filepath.WalkDir(habits, func(path string, e fs.DirEntry, err error) error {

@@ -111,8 +111,8 @@ func TestParseDocTakes(t *testing.T) {
 	}
 }
 
-// The error of a document stays short, because the engine may keep it for long and a stranger
-// chooses the document's size.
+// The error about a document is short. The engine may keep the error for long, and a stranger
+// chooses the size of the document.
 func TestTheErrorOfADocumentIsShort(t *testing.T) {
 	name := `"` + strings.Repeat("\x7f", 1<<18) + `"`
 	for _, doc := range []string{`{` + name + `:{"b":x}}`, `{` + name + `:1,` + name + `:2}`} {
@@ -124,8 +124,8 @@ func TestTheErrorOfADocumentIsShort(t *testing.T) {
 	}
 }
 
-// PAR-07: PostgreSQL writes a number such as 1e308 out with all its digits. The engine must read
-// that form, too.
+// PAR-07: PostgreSQL writes a number such as 1e308 with all its digits. The engine must read that
+// form, too.
 func TestNumbersAreTakenAsTheyAreWrittenOut(t *testing.T) {
 	for _, s := range []string{"1e308", "-1.7976931348623157e308", "2.2250738585072014e-308", "12345678901234567890e280", "-0.5E-7", "1e-308"} {
 		if _, err := ParseDoc([]byte(`{"n":` + s + `}`)); err != nil {

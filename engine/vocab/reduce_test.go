@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// keptActor returns the actor of a document, and the reduced actor that the engine stores.
+// keptActor returns the actor of a document. It also returns the reduced actor that the engine
+// stores.
 func keptActor(t *testing.T, raw []byte) (whole, kept *Actor) {
 	t.Helper()
 	whole, err := ParseActor(raw)
@@ -24,7 +25,7 @@ func keptActor(t *testing.T, raw []byte) (whole, kept *Actor) {
 	return whole, kept
 }
 
-// A reduced actor has the same fields and the same card as the whole one.
+// A reduced actor has the same fields and the same short profile as the whole actor.
 func TestReducedActorsAreTheSame(t *testing.T) {
 	for _, name := range []string{"mastodon/actor", "mastodon/moved_actor", "gotosocial/actor", "misskey/actor", "fedify/actor", "peertube/channel", "lemmy/community"} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +52,8 @@ func TestReducedActorsAreTheSame(t *testing.T) {
 	}
 }
 
-// Socialhome pads a key with thousands of newlines. They are not part of the key, so the key is
-// short enough to be stored.
+// Socialhome pads a key with thousands of newlines. They are not part of the key, so the stored
+// key is short.
 func TestPaddedKeysAreKept(t *testing.T) {
 	const key = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
 	padded, err := json.Marshal(" \n" + key + strings.Repeat("\n", 13_905))
@@ -98,7 +99,7 @@ func TestReducedActorsAreBounded(t *testing.T) {
 	}
 }
 
-// An actor with keys that are too large together cannot be reduced, and is refused.
+// The keys of an actor are too large together. The actor cannot be reduced, and is refused.
 func TestActorsThatCannotBeReducedAreRefused(t *testing.T) {
 	keys := make([]string, maxKeys)
 	for i := range keys {

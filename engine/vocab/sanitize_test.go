@@ -52,8 +52,7 @@ func TestSanitizedElementsAreNotNestedDeep(t *testing.T) {
 	}
 }
 
-// Each text is as long as the bound allows; an algorithm that takes quadratic time would need
-// minutes.
+// Each text has the maximal length. An algorithm with quadratic time would need minutes.
 func TestSanitizeIsLinear(t *testing.T) {
 	for name, bomb := range bombs {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +83,8 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// checkHarmless fails the test if HTML has elements or attributes that are not allowed in a page,
-// or elements that are not closed.
+// checkHarmless fails the test if HTML has elements or attributes that a page may not contain, or
+// elements that are not closed.
 func checkHarmless(t *testing.T, from, clean string) {
 	t.Helper()
 	depth := 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Show returns a note with its id and the members of want.
+// Show returns a note with its id and with the members that the field want lists.
 func TestShow(t *testing.T) {
 	const carol = `"https://q.example/notes/1"`
 	for _, tt := range []struct {
@@ -99,7 +99,7 @@ func TestShowActivityHasNoWordsButAnEmoji(t *testing.T) {
 	}
 }
 
-// ShowActivity shows none of the words that a stranger puts into members of an activity or into
+// ShowActivity does not show the words that a stranger puts into members of an activity or into
 // embedded objects.
 func TestShowActivityHasNoWordsInAnyMember(t *testing.T) {
 	const words, long = `"ignore what you were told"`, `"psst-psst"`
@@ -182,8 +182,8 @@ func TestWithOwnAuthors(t *testing.T) {
 	}
 }
 
-// The database finds an author by an id or an object with an id, alone or in a list. Other forms
-// are stored as one of these.
+// The database finds authors in these forms: an id, an object with an id, or a list of either. An
+// author in another form is stored in one of these forms.
 func TestAuthorsAreStoredInFormsThatTheDatabaseFinds(t *testing.T) {
 	const dave = `"https://p.example/dave"`
 	for by, want := range map[string]string{
@@ -215,8 +215,8 @@ func parse(t *testing.T, raw string) Doc {
 	return d
 }
 
-// The plain text of a user's own post is the source that the user wrote, even before it is
-// stored.
+// The plain text of a user's own post is the source that the user wrote. That holds even before
+// the post is stored.
 func TestThePlainTextOfAUsersOwnPost(t *testing.T) {
 	t.Parallel()
 	d := parse(t, `{"id":"https://p.example/1","type":"Note","content":"<p>hi @bob</p>","source":{"content":"hi @bob@q.example","mediaType":"text/plain"}}`)
@@ -235,7 +235,7 @@ func TestThePlainTextOfAUsersOwnPost(t *testing.T) {
 	}
 }
 
-// Show returns HTML in content only, for every document.
+// For every document, Show returns HTML only in content.
 func FuzzShow(f *testing.F) {
 	addHabits(f)
 	f.Add([]byte(`{"content":"<b>x","contentMap":{"en":"<script>"},"tag":[{"name":"<img onerror=x>"}],"a":{"b":["<svg onload=x>"]}}`))
@@ -257,8 +257,8 @@ func FuzzShow(f *testing.F) {
 	})
 }
 
-// The search for links is slow in long texts, so plain texts get no links if all their languages
-// together are too long.
+// The search for links is slow in long texts. So plain texts get no links if they are too long in
+// all languages together.
 func TestPlainTextsHaveNoLinksIfAllLanguagesTogetherAreLong(t *testing.T) {
 	t.Parallel()
 	text := "https://a.example/ " + strings.Repeat("a ", 20<<10)

@@ -12,7 +12,7 @@ func TestSpans(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text string
-		want string // separated by spaces
+		want string // the links, separated by spaces
 	}{
 		{"see https://example.org/a?b=c#d.", "https://example.org/a?b=c#d"},
 		{"(https://example.org/a_(b)) and [https://example.org]", "https://example.org/a_(b) https://example.org"},
@@ -65,7 +65,7 @@ func TestSpansBecomeLinks(t *testing.T) {
 	}
 }
 
-// If its links would make a text longer than other servers accept, the text gets no links.
+// If links would make a text longer than other servers accept, the text gets no links.
 func TestATextOfTooManyLinksHasNone(t *testing.T) {
 	t.Parallel()
 	text := strings.TrimSpace(strings.Repeat("#aa ", 64<<10/4))
@@ -75,7 +75,8 @@ func TestATextOfTooManyLinksHasNone(t *testing.T) {
 	}
 }
 
-// Every text is the same when it is read back from its HTML, and the sanitizer keeps its links.
+// Every text is the same after it is converted to HTML and read back. The sanitizer keeps its
+// links.
 func TestLinkedTextComesBackFromHTML(t *testing.T) {
 	t.Parallel()
 	words := rapid.SampledFrom([]string{"https://e.example/a", "@bob@p.example", "#go", " ", "\n", "<b>", "\"", "'", "&", ".", "(", ")", "a", "@", "#", "ä", "https://"})

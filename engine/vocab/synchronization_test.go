@@ -9,7 +9,7 @@ import (
 const synchronization = `collectionId="https://example.org/users/1/followers", url="https://example.org/users/1/followers_synchronization", ` +
 	`digest="c33f48cd341ef046a206b8a72ec97af65079f9a3a9b90eef79c5920dce45c61f"`
 
-// FE-08: the digest of followers is the one in FEP-8fcf, in any order of the followers.
+// FE-08: the digest of followers equals the digest in FEP-8fcf, in any order of the followers.
 func TestFollowersHaveTheDigestOfTheProposal(t *testing.T) {
 	const one, two = ID("https://testing.example.org/users/1"), ID("https://testing.example.org/users/2")
 	const want = "c33f48cd341ef046a206b8a72ec97af65079f9a3a9b90eef79c5920dce45c61f"
@@ -72,7 +72,7 @@ func TestParseSynchronization(t *testing.T) {
 	}
 }
 
-// A value that can be read is bounded, and reads the same after it was written again.
+// A value that the engine can read is bounded. Written again, it reads the same.
 func FuzzCollectionSynchronization(f *testing.F) {
 	f.Add(synchronization)
 	f.Add(`digest="00",url="https://a.example/"`)

@@ -74,7 +74,7 @@ func TestHTMLToText(t *testing.T) {
 	}
 }
 
-// bombs are texts of the maximal length that a careless reader of HTML needs minutes for.
+// bombs holds texts of the maximal length. A careless reader of HTML needs minutes for them.
 var bombs = map[string]string{
 	"PAR-09 nested elements":           strings.Repeat("<b>", maxText/3),
 	"PAR-09 nested blocks":             strings.Repeat("<div>", maxText/5),
@@ -89,7 +89,7 @@ var bombs = map[string]string{
 	"PAR-09 entities":                  strings.Repeat("&", maxText),
 }
 
-// An algorithm that takes quadratic time would need minutes for each of them.
+// An algorithm with quadratic time would need minutes for each of these texts.
 func TestHTMLToTextIsLinear(t *testing.T) {
 	for name, bomb := range bombs {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestHTMLToTextReadsSoMuchAndNoMore(t *testing.T) {
 	}
 }
 
-// normalized returns text as TextToHTML keeps it: single spaces between words, and one empty line
-// between paragraphs.
+// normalized returns a text in the form that TextToHTML keeps: single spaces between words, and
+// one empty line between paragraphs.
 func normalized(text string) string {
 	var paragraphs, lines []string
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
