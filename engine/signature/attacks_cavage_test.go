@@ -92,7 +92,7 @@ func TestAttacksOnCavage(t *testing.T) {
 		{name: "SG-09 SHA-512 does not fit", sign: cavGood, before: set("Digest", "SHA-256="+sum256(note)+",SHA-512="+strings.Repeat("A", 86)+"=="), want: "digest_mismatch"},
 		{name: "SG-09 cut", sign: cavGood, before: set("Digest", "SHA-256=AAAA"), want: "malformed_digest"},
 		{name: "SG-09 not canonical base64", sign: cavGood, before: func(r *http.Request) {
-			s := sum256(note) // 32 bytes leave the last two bits of the last character unused
+			s := sum256(note) // the last character of 32 bytes in base64 has two unused bits
 			last := s[len(s)-2]
 			r.Header.Set("Digest", "SHA-256="+s[:len(s)-2]+string(rune(last+1))+"=")
 		}, want: "malformed_digest"},
@@ -122,7 +122,7 @@ func TestAttacksOnCavage(t *testing.T) {
 		{name: "no signature", after: header(cavGood), want: "malformed_signature"},
 		{name: "a signature that is not base64", after: header(cavGood + `,signature="%%%%"`), want: "malformed_signature"},
 		{name: "a signature that is not canonical base64", after: func(r *http.Request) {
-			s := strings.TrimSuffix(r.Header.Get("Signature"), `=="`) // 256 bytes leave the last four bits of the last character unused
+			s := strings.TrimSuffix(r.Header.Get("Signature"), `=="`) // the last character of 256 bytes in base64 has four unused bits
 			r.Header.Set("Signature", s[:len(s)-1]+string(rune(s[len(s)-1]+1))+`=="`)
 		}, want: "malformed_signature"},
 		{name: "the form of RFC 9421 without its input", dialect: RFC9421, after: del("Signature-Input"), want: "malformed_signature"},

@@ -21,23 +21,23 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// probe is one request and its expected result.
+// probe is one request with its expected result.
 type probe struct {
-	name    string // begins with the ids of the rows that it tests
+	name    string // begins with ids of docs/conformance.md or docs/security.md
 	dialect Dialect
-	sign    string // the signature parameters, with $now for the time; empty: those of Sign
-	method  string // POST if empty
-	target  string // "/inbox" if empty
-	body    string // the body as signed; a note if empty and a POST
+	sign    string // the signature parameters, in which $now is the time; if empty, Sign makes them
+	method  string // if empty, POST
+	target  string // if empty, "/inbox"
+	body    string // the body that is signed; if empty and the method is POST, a note
 	key     crypto.Signer
-	hash    crypto.Hash         // for draft-cavage with RSA; SHA-256 if zero
-	before  func(*http.Request) // changes the request after the digests are set and before it is signed
+	hash    crypto.Hash         // for draft-cavage with RSA; if zero, SHA-256
+	before  func(*http.Request) // changes the request after its digests are set and before it is signed
 	after   func(*http.Request) // changes the signed request
-	swap    string              // the body that arrives instead
-	want    string              // the code of the refusal; empty if the request is accepted
+	swap    string              // the body that arrives instead of the signed one
+	want    string              // the code of the refusal; "" if the request is accepted
 }
 
-// Good parameters to vary.
+// These are parameters of valid signatures. Tests vary them.
 const (
 	rfcTail = `;created=$now;keyid="` + keyID + `"`
 	rfcGood = `("@method" "@target-uri" "content-digest")` + rfcTail
@@ -81,8 +81,8 @@ func (p *probe) request(t *testing.T) (*http.Request, []byte) {
 	return r, []byte(p.body)
 }
 
-// resign signs r with p's parameters. If they cannot be signed, it signs a dummy text, because
-// the request must be refused before its signature is verified.
+// resign signs r with p's parameters. Some parameters have no signature base. Then resign signs a
+// dummy text, because the request must be refused before its signature is verified.
 func (p *probe) resign(t *testing.T, r *http.Request) {
 	t.Helper()
 	params := strings.ReplaceAll(p.sign, "$now", strconv.FormatInt(now.Unix(), 10))
@@ -105,7 +105,7 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 		}
 	} else if parsed, err := parseCavageHeader(params); err == nil {
 		if b, err := m.cavageBases(strings.Fields(strings.ToLower(parsed["headers"])), parsed); err == nil {
-			base = b[len(b)-1] // the last of them is without the query
+			base = b[len(b)-1] // the last base does not cover the query
 		}
 	}
 	sig, err := signBase(p.key, base)
@@ -124,7 +124,7 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 	}
 }
 
-// run parses and verifies p's request, and checks the result. One good claim is enough. Examine
+// run parses and verifies p's request and checks the result. One valid claim is enough. Examine
 // must come to the same result.
 func (p *probe) run(t *testing.T) {
 	t.Helper()
@@ -163,7 +163,7 @@ func (p *probe) run(t *testing.T) {
 	}
 }
 
-// set, del and add change one header field; at changes the path of the arriving request.
+// set, del and add change one header field. at changes the path of the arriving request.
 func set(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
@@ -180,7 +180,7 @@ func sum256(body string) string {
 	return base64.StdEncoding.EncodeToString(hashBody("sha-256", []byte(body)))
 }
 
-// keyed returns good parameters of dialect d with another key id.
+// keyed returns the parameters of a valid signature in dialect d, with id as the key id.
 func keyed(d Dialect, id string) string {
 	if d == RFC9421 {
 		return strings.Replace(rfcGood, keyID, id, 1)
@@ -189,7 +189,8 @@ func keyed(d Dialect, id string) string {
 }
 
 func TestAttacksOnBothDialects(t *testing.T) {
-	cover := map[Dialect][2]string{ // without target; without digest
+	// for each dialect, components without the target, and components without the digest
+	cover := map[Dialect][2]string{
 		RFC9421: {`("@method" "content-digest")` + rfcTail, `("@method" "@target-uri")` + rfcTail},
 		Cavage:  {cavHead + `host date digest"`, cavHead + `(request-target) host date"`},
 	}
@@ -245,8 +246,8 @@ func TestAttacksOnBothDialects(t *testing.T) {
 	}
 }
 
-// SIG-18: with a key of small order, a forged signature with R of small order and S = 0 fits many
-// messages.
+// SIG-18: if a key has a small order, a forged signature with R of small order and S = 0 is valid
+// for many messages.
 func TestSmallOrderKeysVerifyNothing(t *testing.T) {
 	p := probe{dialect: RFC9421, key: edKey}
 	r, body := p.request(t)
@@ -267,7 +268,7 @@ func TestSmallOrderKeysVerifyNothing(t *testing.T) {
 	}
 }
 
-// A wrong origin is this server's mistake, so the fault is Internal.
+// A wrong origin is this server's own mistake, so the fault is Internal.
 func TestParseWithoutOriginIsInternal(t *testing.T) {
 	for _, o := range []string{"", "example.org", "https://", "https://example.org/", "https://a@example.org"} {
 		p := probe{dialect: RFC9421}
@@ -310,8 +311,8 @@ func TestTargetsInAbsoluteForm(t *testing.T) {
 	}
 }
 
-// disagreement describes the difference between the results of Examine and Parse. It returns ""
-// if there is none.
+// disagreement describes how the results of Examine and Parse differ. If they do not differ, it
+// returns "".
 func disagreement(x Examination, claims []Claim, err error) string {
 	var good []Claim
 	refusal := refusalIn(x.Findings)
@@ -335,8 +336,8 @@ func disagreement(x Examination, claims []Claim, err error) string {
 	return ""
 }
 
-// refusalIn returns the first refusal among findings. It returns another error if a check was not
-// reached although none before it failed.
+// refusalIn returns the first refusal among findings. If a check was not reached although no
+// earlier check failed, it returns another error.
 func refusalIn(found []Finding) error {
 	for _, f := range found {
 		if f.Err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// parseFuzzed parses a POST with these headers. It fails if Parse panics, if a refusal has no
-// kind or code, or if a claim has no key id or verifies.
+// parseFuzzed parses a POST with the given headers. It fails the test if Parse panics, if a
+// refusal has no kind or code, if a claim has no key id, or if a claim verifies.
 func parseFuzzed(t *testing.T, headers map[string]string) {
 	r := httptest.NewRequest(http.MethodPost, "/inbox?a=b", strings.NewReader(note))
 	r.Host = "example.org"

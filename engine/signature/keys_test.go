@@ -27,8 +27,8 @@ func spki(t *testing.T, key any) []byte {
 	return der
 }
 
-// modulus returns an odd number of so many bits. It need not be a product of two primes, because
-// parsing does not check that.
+// modulus returns an odd number with the given number of bits. The number need not be a product of
+// two primes, because the parser does not check that.
 func modulus(bits int) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
 	return n.SetBit(n, 0, 1)

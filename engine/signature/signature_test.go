@@ -41,7 +41,7 @@ var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
 
 var edKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 
-// receive returns r as a server receives it: written to the wire and read by net/http.
+// receive returns the request r as a server receives it: written to the wire and read by net/http.
 func receive(t testing.TB, r *http.Request, body string) *http.Request {
 	t.Helper()
 	if body != "" {
@@ -130,7 +130,7 @@ func TestSignedRequestsVerifyAtAServer(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					_ = resp.Body.Close() // empty
+					_ = resp.Body.Close() // the body is empty
 					got := <-results
 					if got.err != nil {
 						t.Fatalf("Parse = %v", got.err)
@@ -185,8 +185,8 @@ func TestSignCoversWhatPeersAskFor(t *testing.T) {
 	}
 }
 
-// FE-08: the Collection-Synchronization field counts only if the signature covers it, in either
-// dialect.
+// FE-08: the Collection-Synchronization field counts only if the signature covers it. That holds
+// in both dialects.
 func TestTheFollowersFieldIsCovered(t *testing.T) {
 	const field, said = "Collection-Synchronization", `collectionId="https://peer.example/f", url="https://peer.example/s", digest="00"`
 	for _, d := range []Dialect{RFC9421, Cavage} {
@@ -280,7 +280,7 @@ func TestHTTPSigAgreesWithUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wall := time.Now() // httpsig's clock
+	wall := time.Now() // httpsig uses the real clock
 	r = newRequest(t, http.MethodPost, origin+"/inbox?a=b")
 	r.Header.Set("Host", "example.org")
 	r.Header.Set("Date", wall.UTC().Format(http.TimeFormat))

@@ -26,7 +26,7 @@ func published(t *testing.T, name string) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Close() }) // only read
+	t.Cleanup(func() { _ = f.Close() }) // the file was only read
 	r, err := http.ReadRequest(bufio.NewReader(f))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func publishedKey(t *testing.T, name string) crypto.PublicKey {
 	return k
 }
 
-// labelled returns the covered components and the signature of a request's only label.
+// labelled returns the covered components and the signature of the only label of a request.
 func labelled(t *testing.T, r *http.Request) (httpsfv.InnerList, []byte) {
 	t.Helper()
 	in, err := parseDictionary(r.Header, "Signature-Input")
@@ -76,8 +76,8 @@ func labelled(t *testing.T, r *http.Request) (httpsfv.InnerList, []byte) {
 	return list.(httpsfv.InnerList), sig.(httpsfv.Item).Value.([]byte)
 }
 
-// The requests in RFC 9421 cover less than this engine requires, and their key ids are no URLs.
-// So this test calls functions below Parse.
+// The requests in RFC 9421 cover less than this engine requires, and their key ids are not URLs.
+// So this test calls the functions that Parse uses.
 func TestPublishedRFC9421SignaturesVerify(t *testing.T) {
 	tests := []struct{ name, key, algorithm string }{
 		{"b21", "test-key-rsa-pss", rsaPSS},
@@ -167,8 +167,8 @@ func TestPublishedSignaturesThatCoverTooLittleAreRefused(t *testing.T) {
 	}
 }
 
-// The signature of draft-cavage-12, Appendix C.2, verifies. Its key has 1,024 bits, so this test
-// calls functions below Claim.Verify.
+// The signature of draft-cavage-12, Appendix C.2, is valid. Its key has only 1,024 bits, so this
+// test calls the functions that Claim.Verify uses.
 func TestPublishedCavageSignatureVerifies(t *testing.T) {
 	r := published(t, "cavage/c2.http")
 	m, err := newIncoming(r, "https://example.com")
