@@ -12,8 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// users_dir may be /home, which also has the directories of people who are not users of the
-// engine.
+// users_dir may be /home. Then it also has directories of people who are not users of the engine.
 func TestFoldersThatTheEngineMayNotEnterAreNobodysProfiles(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(enginetest.Dir(t), "home")
@@ -21,9 +20,10 @@ func TestFoldersThatTheEngineMayNotEnterAreNobodysProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { // the test's own thread stays root, because it removes the directory
+	go func() { // the test's own thread keeps root's rights, because it removes the directory
 		defer close(done)
-		runtime.LockOSThread() // the thread loses root's rights and must not be used again
+		// this thread loses root's rights and must not be used again
+		runtime.LockOSThread()
 		if err := syscall.Setfsuid(65534); err != nil {
 			t.Error(err)
 			return

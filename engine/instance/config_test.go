@@ -19,7 +19,7 @@ func TestValidateNamesTheSettingThatCannotBeUsed(t *testing.T) {
 	tests := []struct {
 		name string
 		set  func(*Config)
-		want string // the key; empty: valid
+		want string // the key that the error names; empty if the configuration is valid
 	}{
 		{"https origin", func(c *Config) { c.PublicURL = "https://example.org" }, ""},
 		{"https origin with a port", func(c *Config) { c.PublicURL = "https://example.org:8443" }, ""},

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// stored is a store with the dialect and software of hosts.
+// stored is a store that holds the dialect and the software of hosts.
 type stored struct {
 	dialect string
 	at      time.Time
@@ -54,8 +54,8 @@ func TestWhatAHostCallsItsSoftwareIsStoredOnceAnHour(t *testing.T) {
 	}
 }
 
-// MS-13: the engine remembers the dialect that a host accepted for a month, because the host's
-// software may read more dialects after an update.
+// MS-13: the engine remembers for a month which dialect a host accepted. The host's software may
+// read more dialects after an update.
 func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -83,8 +83,8 @@ func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	is("in another process", signature.RFC9421, 2)
 }
 
-// A host is asked in the dialect that it signs with, because some hosts answer 2xx to RFC 9421
-// without reading it.
+// The engine uses the dialect with which a host signs. Some hosts answer 2xx to RFC 9421 without
+// reading it.
 func TestAHostIsAskedInTheDialectThatItSignsWith(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ took, signs, want signature.Dialect }{
@@ -104,8 +104,8 @@ func TestAHostIsAskedInTheDialectThatItSignsWith(t *testing.T) {
 	}
 }
 
-// A wildcard in a domain's DNS gives it any number of host names. The hosts stored for one domain
-// are bounded.
+// A wildcard in a domain's DNS gives the domain any number of host names. The engine stores a
+// limited number of hosts for one domain.
 func TestADomainHasSoManyHostsWrittenDown(t *testing.T) {
 	t.Parallel()
 	s := &stored{}
@@ -123,8 +123,8 @@ func TestADomainHasSoManyHostsWrittenDown(t *testing.T) {
 	}
 }
 
-// MS-13: Pixelfed, Friendica, Mobilizon, Mbin, Owncast and snac2 answer 2xx to RFC 9421, which they
-// cannot read. A host that drops draft-cavage refuses it, and that is how it is noticed.
+// MS-13: Pixelfed, Friendica, Mobilizon, Mbin, Owncast and snac2 answer 2xx to RFC 9421, which
+// they cannot read. So the engine keeps to draft-cavage until the host refuses it.
 func TestDraftCavageIsRememberedUntilItIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, learn := range map[string]func(h *hosts){

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// note is a test's item. It is identified by its id.
+// note is an item of the tests. Its id identifies it.
 type note struct {
 	id string
 	at time.Time
@@ -44,10 +44,10 @@ func (n *note) Outcome() Outcome {
 
 // steps is a pipeline that records the committed items.
 type steps struct {
-	refuses atomic.Bool // refuses batches, as an unusable database does
+	refuses atomic.Bool // refuses batches, as a database that cannot be used does
 	panics  atomic.Bool // panics once after the next commit
 
-	room chan struct{} // gets a value after a commit, when there may be room; nil if no test waits for it
+	room chan struct{} // receives a value after each commit, which may make room; nil if no test waits for it
 
 	mu        sync.Mutex
 	committed []string
@@ -92,7 +92,7 @@ func (s *steps) Ignored(item Item) {
 
 func (s *steps) SetAside(vocab.Username, Item, error) user.Poisoned { return user.Poisoned{} }
 
-// of returns the committed ids of one sender, in order.
+// of returns the committed ids of a sender, in order.
 func (s *steps) of(sender string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (noRivals) Ask(vocab.Username, int64, Item) bool { return false }
 func (noRivals) IsOpen(vocab.Username, int64) bool    { return false }
 func (noRivals) Forget(vocab.Username, int64)         {}
 
-// open returns an intake, and users with these names.
+// open returns an intake, and users with the given names.
 func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Username) {
 	t.Helper()
 	store := dbtest.New(t)
@@ -127,7 +127,7 @@ func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Use
 	return i, users
 }
 
-// accept passes one activity of a sender for users to the intake.
+// accept passes an activity of a sender, for the given users, to the intake.
 func accept(ctx context.Context, i *Intake, sender string, n int, users ...vocab.Username) error {
 	id := fmt.Sprintf("https://peer.example/%s/%07d", sender, n)
 	return i.Accept(ctx, Arrival{Recipients: users,
@@ -202,7 +202,7 @@ func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 				default:
 				}
 				switch err := accept(t.Context(), i, fmt.Sprint("sender", k), sent[k], users...); {
-				case errors.Is(err, errFull): // a peer also tries again after a wait
+				case errors.Is(err, errFull): // a real peer also waits before it tries again
 					select {
 					case <-s.room:
 					case <-stop:
@@ -237,7 +237,7 @@ func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 	}
 }
 
-// No activity is lost when a database fails again while its drain catches up.
+// A database fails again while its drain catches up. No activity is lost.
 func TestAStallThatIsInterruptedLosesNothing(t *testing.T) {
 	t.Parallel()
 	var s steps
@@ -283,7 +283,7 @@ func TestActivitiesOfASuspendedUserWaitWithoutAStall(t *testing.T) {
 	}
 	setState(instance.UserSuspended)
 	eventually(t, "a suspended user is not stalled", func() bool { return len(i.Stalled()) == 0 })
-	s.refuses.Store(false) // not earlier, because a try that began before the suspension may still apply the activity
+	s.refuses.Store(false) // a try that began before the suspension may still apply the activity until here
 	if n, err := i.Store.Instance.Journal.CountWaiting(t.Context(), users[0]); n != 1 || err != nil {
 		t.Errorf("%d activities wait, %v; want 1", n, err)
 	}
@@ -308,8 +308,8 @@ func TestActivitiesOfASuspendedUserWaitWithoutAStall(t *testing.T) {
 	}
 }
 
-// A request whose handling panics is answered with an error. A row of the journal whose handling
-// panics is taken up again as a stray.
+// A writer panics. A request that it handles is answered with an error. A row of the journal that
+// it handles is taken up again later, as a stray.
 func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	t.Parallel()
 	var s steps
@@ -338,8 +338,8 @@ func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	}
 }
 
-// New activities are refused while a drain does not keep up. They are accepted while the database
-// is unusable, and while the drain works off the activities of that time.
+// While a drain does not keep up, new activities are refused. They are accepted while the database
+// cannot be used, and while the drain works off the activities of that time.
 func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -14,12 +14,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// desk is an owner that records the handled batches.
+// desk owns a mailbox. It records the batches that it handles.
 type desk struct {
-	slot     func() error                                // called before each batch; nil: no wait
-	settle   func(batch []*Letter[int], err error) error // nil: every letter is answered with err
+	slot     func() error                                // called before each batch; if nil, the worker does not wait
+	settle   func(batch []*Letter[int], err error) error // if nil, every letter is answered with err
 	handle   func(batch []int)                           // called with each handled batch; may be nil
-	together func(first []*Letter[int]) int              // of the owner
+	together func(first []*Letter[int]) int              // the function Together of the owner
 	batches  [][]int
 	panicked atomic.Int32
 }
@@ -97,9 +97,9 @@ func (a *answers) count() int {
 	return len(a.by)
 }
 
-// later waits for d, and then until the worker is idle.
+// later waits for the time d. Then it waits until the worker is idle.
 func later(d time.Duration) {
-	time.Sleep(d) // of the bubble's clock
+	time.Sleep(d) // the sleep uses the clock of the synctest bubble
 	synctest.Wait()
 }
 
@@ -159,7 +159,7 @@ func TestAFullMailboxSaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// A panic costs only its batch. The worker is started again after a wait and handles the later
+// A panic costs only its batch. After a wait, the worker starts again and handles the later
 // letters.
 func TestAPanicCostsItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,15 +287,14 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// Close answers the letters of a batch that keeps failing, so that the batch is not tried for
-// ever.
+// A batch keeps failing. Close answers its letters, so that it is not tried forever.
 func TestCloseAnswersWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, a := &desk{slot: func() error { return errors.New("no slot") }}, &answers{}
 		d.settle = func(_ []*Letter[int], err error) error { return err }
 		m := d.open(limits)
 		put(t, m, a, 1, 2)
-		synctest.Wait() // the worker waits to try again
+		synctest.Wait() // the worker waits before it tries again
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -305,7 +304,7 @@ func TestCloseAnswersWhatFails(t *testing.T) {
 	})
 }
 
-// After any sequence of puts, reservations, withdrawals and failures, every letter that was not
+// Any sequence of puts, reservations, withdrawals and failures occurs. Every letter that was not
 // withdrawn is answered once. The letters are handled in the order of their places.
 func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -323,7 +322,7 @@ func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 				switch fail {
 				case 1:
 					return errors.New("not now")
-				case 2: // a part
+				case 2: // answers only half of the batch
 					batch = batch[:len(batch)/2]
 				case 3:
 					order = append(order, values(batch)...)
@@ -379,7 +378,7 @@ func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 	})
 }
 
-// Odd numbers are handled alone, so that the panic of one is answered to that one only.
+// Odd numbers are handled alone. So the panic of an odd number is the answer to that number only.
 func TestAnOwnerSaysWhatIsHandledTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
