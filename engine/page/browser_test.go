@@ -19,12 +19,12 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
-// maxShot is the largest size of a screenshot in the documentation, in bytes.
+// maxShot is the largest size of a screenshot in the documentation: this many bytes.
 const maxShot = 200_000
 
-// A browser obeys the policy: it applies the style and shows the user's picture, and does not run
-// a script that was injected into a page. With -update the test makes the screenshots in
-// docs/pages.
+// A browser obeys the content security policy of a page. It applies the style and shows the user's
+// picture. It does not run a script that was injected into the page. With -update the test makes
+// the screenshots in docs/pages.
 func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	t.Parallel()
 	program := browsertest.Find(t)
@@ -47,7 +47,7 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	pages["/thread"] = Thread{Person: p, Post: sample()[1], Below: []Post{answer}, Next: never}.HTML()
 	pages["/tag"] = List{Person: p, Posts: sample()[1:2], Tag: "bees", Next: never}.HTML()
 	pages["/hostile"] = bytes.Replace(pages["/thread"], []byte("</main>"), []byte(`<script>document.title = "taken over"</script><b onclick="x()" style="display: none">hi</b></main>`), 1)
-	srv.Start() // the handlers read pages from here on
+	srv.Start() // from here on, the handlers read pages
 
 	for _, shot := range []struct {
 		name, path, scheme string
@@ -89,7 +89,7 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	}
 }
 
-// browse runs a browser without a window on a page, and returns what it writes.
+// browse lets a headless browser open a page. It returns the output of the browser.
 func browse(t *testing.T, program, url string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -29,7 +29,7 @@ func alice() Person {
 		}}
 }
 
-// write returns a post with the document that vocab.Show would return.
+// write returns a post. The post has the document that vocab.Show would return.
 func write(n int, doc string) Post {
 	d, err := vocab.ParseDoc([]byte(doc))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestAPollSaysWhetherItIsOpen(t *testing.T) {
 	}
 }
 
-// Hostile text in any place of a page stays text.
+// Hostile text in any place of a page is shown as text.
 func TestHostileWordsStayWords(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>evil()</script><img src=x onerror=evil()>'` + "\u202e"
@@ -117,7 +117,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	post := write(1, `{"type":"Article","name":`+quoted+`,"summary":`+quoted+`,"content":`+quoted+`,"tag":[{"type":"Hashtag","name":`+quoted+`}],
 		"oneOf":[{"type":"Note","name":`+quoted+`}],"attachment":[{"type":"Image","name":`+quoted+`,"url":"javascript:evil()"},
 			{"type":`+quoted+`,"mediaType":`+quoted+`,"name":`+quoted+`,"url":"https://x.example/\"onmouseover=\"evil()"},{"type":"Image","url":"data:text/html,evil"}]}`)
-	post.Doc["content"] = `<p onclick="evil()">x</p><script>evil()</script><iframe src="https://evil.example/"></iframe><a href="javascript:evil()">a</a>` // as if the content had not been sanitized
+	post.Doc["content"] = `<p onclick="evil()">x</p><script>evil()</script><iframe src="https://evil.example/"></iframe><a href="javascript:evil()">a</a>` // this content is not sanitized
 	post.Answers = "javascript:evil()"
 	foreign := post
 	foreign.IsOwn, foreign.Page, foreign.Author = false, "javascript:evil()", Author{evil, evil, "data:text/html,evil"}
@@ -146,7 +146,7 @@ func TestHostileWordsStayWords(t *testing.T) {
 	}
 }
 
-// huge returns a post as large as the bounds of posts and of their parts allow.
+// huge returns the largest post that the bounds of posts and of their parts permit.
 func huge(n int) Post {
 	long := strings.Repeat(`"<'&+é`, 10_000)
 	tags, files, options := []any{}, []any{}, []any{}
@@ -195,7 +195,7 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 }
 
-// The posts that do not fit on a page are on the next pages, in their order.
+// If posts do not fit on a page, they are on the next pages, in their order.
 func TestTheNextPageBeginsBehindTheLastPostThatFits(t *testing.T) {
 	t.Parallel()
 	var posts []Post
@@ -216,8 +216,8 @@ func TestTheNextPageBeginsBehindTheLastPostThatFits(t *testing.T) {
 	}
 }
 
-// The tag is part of the address, and anybody can make one up, so a page shows it only with a
-// post. A page without posts may still have a next page.
+// The tag is part of a page's address, and anybody can invent one. So a page shows the tag only if
+// it has a post. A page without posts may still have a next page.
 func TestAPageWithoutPostsDoesNotShowItsTag(t *testing.T) {
 	t.Parallel()
 	for _, shown := range [][]Post{nil, sample()[1:2]} {
@@ -250,7 +250,8 @@ func TestOnlyPeopleWhoWantItAreListedBySearchEngines(t *testing.T) {
 	}
 }
 
-// A page has one style, and its hash is in the policy. The policy allows no scripts.
+// A page has one style. The content security policy contains the hash of the style and allows no
+// scripts.
 func TestThePolicyLetsTheStyleThroughAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, html := range [][]byte{List{Person: alice(), Posts: sample(), Next: never}.HTML(), Notice("example.org", "x", "y")} {

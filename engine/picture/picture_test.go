@@ -71,7 +71,7 @@ func webp(t *testing.T) []byte {
 	return b
 }
 
-// claiming returns a PNG whose header claims so many pixels a side.
+// claiming returns a PNG. Its header claims a picture of side by side pixels.
 func claiming(t *testing.T, side uint32) []byte {
 	t.Helper()
 	b := encode(t, "png", halves(2, 2, 255))
@@ -81,7 +81,7 @@ func claiming(t *testing.T, side uint32) []byte {
 	return b
 }
 
-// held returns a JPEG with the orientation of the camera in its Exif part.
+// held returns a JPEG whose Exif part has the given orientation of the camera.
 func held(t *testing.T, orientation byte) []byte {
 	t.Helper()
 	b := encode(t, "jpeg", halves(64, 32, 255))

@@ -18,7 +18,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// trace is an exchange that records the steps it went through.
+// trace is an exchange. It records the steps that it went through.
 type trace struct{ steps []string }
 
 func visit(name string) Step[*trace] {
@@ -159,7 +159,8 @@ func TestAContextThatEndsBetweenSteps(t *testing.T) {
 					if errors.Is(cause, context.Canceled) {
 						cancel()
 					}
-					time.Sleep(2 * time.Second) // of the bubble's clock
+					// the sleep uses the clock of the synctest bubble
+					time.Sleep(2 * time.Second)
 					return nil
 				})
 				var x trace
@@ -190,7 +191,8 @@ func TestAContextThatEndsBetweenSteps(t *testing.T) {
 	})
 }
 
-// timings returns how often a step ran and the seconds spent in it, by "pipeline/step".
+// timings returns how often each step ran, and the seconds that it took. The keys are
+// "pipeline/step".
 func timings(t *testing.T, reg *prometheus.Registry) map[string][2]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -213,7 +215,8 @@ func timings(t *testing.T, reg *prometheus.Registry) map[string][2]float64 {
 
 func TestTimeOfAStepExcludesTheStepsAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		take := func(d time.Duration) { time.Sleep(d) } // of the bubble's clock
+		// the sleep uses the clock of the synctest bubble
+		take := func(d time.Duration) { time.Sleep(d) }
 		around := Step[*trace]{"around", func(ctx context.Context, _ *trace, next Next) error {
 			take(time.Second)
 			err := next(ctx)

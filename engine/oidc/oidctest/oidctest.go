@@ -1,5 +1,5 @@
-// Package oidctest is an OpenID provider on loopback, for tests. The provider signs everybody in
-// as one subject, and can be made to lie.
+// Package oidctest is an OpenID provider on loopback, for tests. It signs every browser in as the
+// same subject. Tests can make it lie.
 package oidctest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The client that the provider accepts.
+// These are the id and the secret of the only client that the provider accepts.
 const (
 	ClientID     = "lightweb of example.org"
 	ClientSecret = "kept: a secret/of both"
@@ -31,21 +31,21 @@ type Claims map[string]any
 
 // Provider is a running provider.
 type Provider struct {
-	URL      string // its issuer
+	URL      string // the provider's issuer
 	Callback string // the only address to which the provider redirects browsers
-	Subject  string // the subject that signs in
+	Subject  string // the subject as which every browser is signed in
 
-	Away bool // if set, the description is not served
+	Away bool // if true, the provider does not serve its description
 	Now  func() time.Time
-	Lie  func(Claims)        // changes the claims of the next tokens; may be nil
-	Sign func(Claims) string // makes the next tokens; if it is nil, Signed makes them with the provider's key
+	Lie  func(Claims)        // changes the claims of later tokens; may be nil
+	Sign func(Claims) string // makes later tokens; if nil, Signed makes them with the provider's key
 
 	key   *ecdsa.PrivateKey
 	mu    sync.Mutex
-	codes map[string]url.Values // the queries of logins, by the codes that no client has used yet
+	codes map[string]url.Values // the queries of logins; the keys are the codes that no client has used yet
 }
 
-// Start starts a provider, which ends with the test.
+// Start starts a provider that ends with the test.
 func Start(t testing.TB, now func() time.Time) *Provider {
 	t.Helper()
 	p := &Provider{Subject: "248289761001", Now: now, key: NewKey(t), codes: map[string]url.Values{}}
@@ -70,7 +70,7 @@ func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Signed returns a token with the claims, signed with key.
+// Signed returns a token with the claims c. The key signs it.
 func Signed(alg jose.SignatureAlgorithm, key any, c Claims) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "1"))
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Provider) showKeys(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
 }
 
-// authorize signs the browser in without a question, and redirects it back.
+// authorize signs the browser in without asking it, and redirects it back.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("redirect_uri") != p.Callback || q.Get("scope") != "openid" ||
@@ -126,14 +126,14 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.Callback+"?"+back.Encode(), http.StatusFound)
 }
 
-// exchange returns a token for a code. It does so only once for each code, and only to the client
-// that shows its secret and the verifier.
+// exchange returns a token for a code. It accepts each code once, and only from the client that
+// shows its secret and the verifier.
 func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	asked, is := p.codes[r.FormValue("code")]
 	delete(p.codes, r.FormValue("code"))
 	p.mu.Unlock()
-	id, secret, _ := r.BasicAuth() // RFC 6749 §2.3.1: both are encoded as in a form
+	id, secret, _ := r.BasicAuth() // RFC 6749 §2.3.1 requires both to be encoded as in a form
 	challenge := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	switch {
 	case id != url.QueryEscape(ClientID) || secret != url.QueryEscape(ClientSecret):
