@@ -16,7 +16,8 @@ func TestParseDomain(t *testing.T) {
 		{"evil.example:8443", "evil.example"},
 		{"böse.example", "xn--bse-sna.example"},
 		{"alice.github.io", "alice.github.io"},
-		{"github.io", "github.io"}, // a public suffix may be refused with all its names
+		// a public suffix may be refused, with all names below it
+		{"github.io", "github.io"},
 		{"192.0.2.7", "192.0.2.7"},
 		{"[::ffff:192.0.2.7]:443", "192.0.2.7"},
 		{"2001:DB8:0::1", "[2001:db8::1]"},
@@ -44,7 +45,7 @@ func TestParseDomain(t *testing.T) {
 	}
 }
 
-// read returns the rows of a list, one a line.
+// read returns the rows of a list, one per line.
 func read(t *testing.T, list string) string {
 	t.Helper()
 	rows, err := ReadBlocklist(strings.NewReader(list))

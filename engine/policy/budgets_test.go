@@ -6,7 +6,7 @@ import (
 )
 
 // Payer 1 spends its whole share of each budget, and then tries a thousand times more. Payer 2
-// still gets something. The test fails for a row whose kind of bound it does not know.
+// must still get something. The test fails for a row if it does not know the row's kind of bound.
 func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 	for _, b := range Budgets() {
 		t.Run(fmt.Sprintf("%s by %s", b.Bounds, b.Payer), func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 			}
 			take := taker(b)
 			if take == nil {
-				if b.Payer != Request && b.Hourly == 0 { // a budget counted in a database is tested there
+				if b.Payer != Request && b.Hourly == 0 { // the tests of the database cover a budget that is counted there
 					t.Error("there is no test for how the row is bounded")
 				}
 				return
@@ -45,8 +45,8 @@ func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 	}
 }
 
-// taker returns a function that takes one unit of a budget for a payer. It returns nil for a
-// budget from which nothing is taken.
+// taker returns a function that takes one unit of a budget for a payer. If nothing can be taken
+// from the budget, it returns nil.
 func taker(b *Budget) func(payer string) bool {
 	r := b.Rate
 	if b.Setting != "" {

@@ -24,7 +24,7 @@ func TestGateFollowsItsLists(t *testing.T) {
 	blocked = []string{"evil.example"}
 	check("evil.example", false)
 	check("a.evil.example:443", false)
-	blocked = []string{"wicked.example"} // as many entries as before
+	blocked = []string{"wicked.example"} // the number of entries is the same as before
 	check("evil.example", true)
 	check("wicked.example", false)
 	blocked = nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock is a time that only the test changes.
+// clock is a time that changes only when the test changes it.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time          { return c.Time }
@@ -29,7 +29,7 @@ func TestLimiterSpendsABurstAndRefills(t *testing.T) {
 	if ok, _ := l.Allow("b"); !ok {
 		t.Error("another key was refused")
 	}
-	for range 100 { // refusals cost nothing
+	for range 100 { // refusals use up nothing
 		l.Allow("a")
 	}
 	c.advance(wait)
@@ -97,7 +97,7 @@ func TestLimiterSpendsWhatIsNotThere(t *testing.T) {
 	if ok, _ := l.Ready("a"); !ok {
 		t.Fatal("not ready with 40 left")
 	}
-	l.Spend("a", 1000) // the debt of a key is at most one burst
+	l.Spend("a", 1000) // a key owes at most one burst
 	ok, wait := l.Ready("a")
 	if want := 6100 * time.Millisecond; ok || wait < want || wait > want+2*time.Millisecond {
 		t.Errorf("Ready = %v after %v, want not for about %v", ok, wait, want)
@@ -132,7 +132,7 @@ func TestLimiterDoesNotGrow(t *testing.T) {
 	c := newClock()
 	l := NewLimiter(Rate{PerSecond: 1, Burst: 1}, c.now, keys)
 	l.Allow("busy")
-	for i := range 100 * keys { // PAR-19, NET-22: a flood of names
+	for i := range 100 * keys { // PAR-19, NET-22: a flood of different names
 		l.Allow(fmt.Sprintf("h%d.example", i))
 		if n := len(l.young) + len(l.old); n > keys {
 			t.Fatalf("%d keys are remembered, want at most %d", n, keys)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Payers take all they can, one after the other. A single payer gets most of the pool, but never
-// the part that later payers need.
+// Payers take as much as they can, one after the other. The first payer gets most of the pool, but
+// never the part that later payers need.
 func TestAPoolIsShared(t *testing.T) {
 	p := NewPool(100)
 	for n, want := range []int64{75, 9, 2, 1, 1} {
@@ -37,7 +37,7 @@ func TestAPoolIsShared(t *testing.T) {
 	}
 }
 
-// Many payers who take in turns get equal shares, and leave an eighth of the pool to new payers.
+// Many payers take in turns. They get equal shares and leave an eighth of the pool to new payers.
 func TestManyPayersShareAPool(t *testing.T) {
 	p := NewPool(1000)
 	for range 1000 {
@@ -107,7 +107,7 @@ func TestAPartOfARateIsKept(t *testing.T) {
 	c := newClock()
 	l := newSharedLimiter(Rate{PerSecond: 1.0 / 3, Burst: 20}, c.now, 10)
 	took := 0
-	for n := range 100 { // each time another payer
+	for n := range 100 { // a different payer each time
 		if ok, _ := l.Allow("k", fmt.Sprint(n), 0.5); ok {
 			took++
 		}

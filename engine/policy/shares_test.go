@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paidByAddress returns the payer of a request from an address, in the form that a server uses.
+// paidByAddress returns the payer of a request from an address, in the form that the server uses.
 func paidByAddress(addr netip.Addr) string {
 	bits := 32
 	if addr.Is6() {
@@ -20,7 +20,7 @@ func paidByAddress(addr netip.Addr) string {
 	return PayerOf(PaidByAddress(context.Background(), p))
 }
 
-// inNetwork returns the payer of the nth address of a /48 network.
+// inNetwork returns the payer that stands for the nth address of a /48 network.
 func inNetwork(network, n int) string {
 	b := [16]byte{0x20, 0x01, 0x0d, 0xb8, byte(network >> 8), byte(network)}
 	binary.BigEndian.PutUint16(b[6:], uint16(n))
@@ -28,8 +28,8 @@ func inNetwork(network, n int) string {
 	return paidByAddress(netip.AddrFrom16(b))
 }
 
-// PAY-02, CLI-05: the addresses of one network share one budget, even if each of them takes all
-// that it can. A client of another network still gets something, and so does the neighbour of a
+// PAY-02, CLI-05: the addresses of one network share one budget, even if each of them takes as
+// much as it can. A client of another network still gets something. So does the neighbour of a
 // single greedy address.
 func TestANetworkIsOnePayer(t *testing.T) {
 	for _, b := range Budgets() {
@@ -64,7 +64,7 @@ func TestManyNetworksLeaveRoom(t *testing.T) {
 		t.Run(b.Bounds, func(t *testing.T) {
 			pool := b.NewPool()
 			for network := range 10 {
-				for unit := max(1, b.Pool/64); unit >= max(1, b.Pool/10_000); unit /= 2 { // first as much as they get at once, then the rest in smaller units
+				for unit := max(1, b.Pool/64); unit >= max(1, b.Pool/10_000); unit /= 2 { // first as much as they can take at once, then the rest in smaller units
 					for n := range 300 {
 						for pool.Take(inNetwork(network, n), unit) {
 						}
@@ -83,7 +83,7 @@ func TestManyNetworksLeaveRoom(t *testing.T) {
 	}
 }
 
-// After any sequence of takes and gives, payers hold at most the whole pool. When everything is
+// Any sequence of takes and gives occurs. Payers never hold more than the pool. When everything is
 // given back, no payer is remembered.
 func TestNoSequenceOfTakesExceedsThePool(t *testing.T) {
 	t.Parallel()

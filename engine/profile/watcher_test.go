@@ -15,17 +15,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// place is an instance whose files a test sets.
+// place is an instance. The test sets its files.
 type place struct {
 	t       *testing.T
 	now     time.Time
 	files   map[vocab.Username]registry.Stamp
-	holds   map[vocab.Username]string // stands for the profile
+	holds   map[vocab.Username]string // the content of each user's file, in place of a profile
 	broken  map[vocab.Username]bool
-	told    map[vocab.Username][]byte // of active users
+	told    map[vocab.Username][]byte // the last announced profile of each active user
 	tells   []string
 	asked   int
-	down    bool // nobody can be told
+	down    bool // while true, no profile can be announced
 	watcher *Watcher
 	log     bytes.Buffer
 }
@@ -108,7 +108,7 @@ func (p *place) write(name, content string) {
 	p.holds[u], p.files[u] = content, registry.Stamp{Modified: p.now}
 }
 
-// pass lets the watcher look around for a time of d.
+// pass lets the watcher look around repeatedly for the time d.
 func (p *place) pass(d time.Duration) {
 	for end := p.now.Add(d); ; p.now = p.now.Add(LookEvery) {
 		p.watcher.LookAround(p.t.Context())
@@ -118,7 +118,7 @@ func (p *place) pass(d time.Duration) {
 	}
 }
 
-// want checks which profiles were announced to other servers since the last call.
+// want checks which profiles the watcher announced to other servers since the last call.
 func (p *place) want(tells ...string) {
 	p.t.Helper()
 	slices.Sort(p.tells)
@@ -133,7 +133,7 @@ func TestAChangeIsToldOnceItHasRested(t *testing.T) {
 	p := newPlace(t, "alice", "bob")
 	p.write("alice", "one")
 	p.pass(time.Minute)
-	p.want() // the watcher sees it for the first time
+	p.want() // the watcher sees this file for the first time
 	asked := p.asked
 	p.pass(time.Minute)
 	if p.asked != asked {
@@ -146,7 +146,7 @@ func TestAChangeIsToldOnceItHasRested(t *testing.T) {
 	p.want()
 	p.pass(2 * LookEvery)
 	p.want("alice three")
-	p.write("alice", "three") // saved again
+	p.write("alice", "three") // the file is saved again with the same content
 	p.write("bob", "the first file")
 	p.pass(time.Minute)
 	p.want("bob the first file")
@@ -166,7 +166,7 @@ func TestAChangeWhileNothingServedIsTold(t *testing.T) {
 	p.restart()
 	p.pass(0)
 	p.want("alice two")
-	p.write("alice", "three") // it may still be edited
+	p.write("alice", "three") // the file may still be edited
 	p.restart()
 	p.pass(0)
 	p.want()
@@ -197,7 +197,7 @@ func TestAChangeThatCouldNotBeToldIsToldLater(t *testing.T) {
 	p.pass(time.Minute)
 	p.down = true
 	p.write("alice", "one")
-	p.write("carol", "suspended") // who is not active
+	p.write("carol", "suspended") // carol is not active
 	p.pass(time.Minute)
 	p.want()
 	if n := strings.Count(p.log.String(), "changed profile not told"); n == 0 || n > 2 {

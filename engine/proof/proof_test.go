@@ -48,7 +48,8 @@ func signed(t testing.TB) vocab.Doc {
 	return read(t, string(d.JSON()))
 }
 
-// resigned returns the note with a valid signature over changed options of the proof.
+// resigned returns the note with a proof whose options change() has changed. Its signature is
+// valid for these options.
 func resigned(t testing.TB, change func(options vocab.Doc)) vocab.Doc {
 	t.Helper()
 	d := signed(t)
@@ -62,8 +63,8 @@ func resigned(t testing.TB, change func(options vocab.Doc)) vocab.Doc {
 	return d
 }
 
-// verify parses and verifies a proof. It returns the code of the refusal, "none" if there is no
-// proof, and "" if the proof holds.
+// verify parses and verifies a proof. It returns "none" if there is no proof, "" if the proof is
+// valid, and otherwise the code of the refusal.
 func verify(t testing.TB, d vocab.Doc, key ed25519.PublicKey) string {
 	t.Helper()
 	p, err := Parse(d, now)
@@ -90,7 +91,7 @@ func TestWhatIsSignedVerifies(t *testing.T) {
 		t.Errorf("refused: %s", code)
 	}
 	o := d.Sub("proof")
-	if o.Text("created") != "2026-11-02T11:00:00Z" { // UTC, in whole seconds, because peers format the time anew before they hash it
+	if o.Text("created") != "2026-11-02T11:00:00Z" { // UTC in whole seconds, because peers format the time again before they hash it
 		t.Errorf("created %q", o["created"])
 	}
 	if len(o) != 7 || !strings.HasPrefix(o.Text("proofValue"), "z") {
@@ -142,8 +143,8 @@ func TestProofs(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		before func(vocab.Doc)           // changes the options before they are signed
-		after  func(vocab.Doc) vocab.Doc // changes what was signed
+		before func(vocab.Doc)           // changes the options before the proof is signed
+		after  func(vocab.Doc) vocab.Doc // changes the document after the proof is signed
 		want   string
 	}{
 		{"as it was made", nil, nil, ""},
@@ -232,8 +233,8 @@ func TestSignaturesThatAreNotCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// RFC 8032 §5.1.7: S must be below the order of the group. Without that check, S plus the
-	// order would verify, too.
+	// RFC 8032 §5.1.7: S must be lower than the order of the group. Without that check, S plus
+	// the order would also be valid.
 	order := []byte{0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 31: 0x10}
 	carry := 0
 	for i, b := range order {
@@ -251,8 +252,8 @@ func TestSignaturesThatAreNotCanonical(t *testing.T) {
 	}
 }
 
-// The engine verifies an activity of Fedify 2.3.8, which added a Linked Data signature after the
-// proof.
+// The engine verifies an activity of Fedify 2.3.8. Fedify added a Linked Data signature to the
+// activity after the proof.
 func TestAProofByFedify(t *testing.T) {
 	raw, err := os.ReadFile("testdata/fedify-create.json")
 	if err != nil {
@@ -272,8 +273,8 @@ func TestAProofByFedify(t *testing.T) {
 	}
 }
 
-// A change of any byte of a document or its proof breaks the proof, unless the canonical form
-// stays the same.
+// A change of any byte of a document or of its proof makes the proof invalid, unless the canonical
+// form stays the same.
 func TestAnyChangeBreaksTheProof(t *testing.T) {
 	raw := signed(t).JSON()
 	was, err := read(t, string(raw)).Canonical()
@@ -289,7 +290,7 @@ func TestAnyChangeBreaksTheProof(t *testing.T) {
 				continue
 			}
 			if is, err := d.Canonical(); err == nil && bytes.Equal(was, is) {
-				continue // the same document in another form
+				continue // this is the same document in another form
 			}
 			if p, err := Parse(d, now); err == nil && p != nil && p.Method == method && p.Verify(public) == nil {
 				t.Errorf("the proof holds for %s", changed)
@@ -311,7 +312,7 @@ func TestWhateverIsSignedVerifies(t *testing.T) {
 		}
 		d, err := vocab.ParseDoc(doc.JSON())
 		if err != nil {
-			t.Skip("it holds what is refused") // NUL
+			t.Skip("it holds what is refused") // documents with NUL are refused
 		}
 		if p, err := Parse(d, now); err != nil || p == nil || p.Verify(public) != nil {
 			t.Fatalf("%s: %v, %v", doc.JSON(), p, err)

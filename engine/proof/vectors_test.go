@@ -12,7 +12,7 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// The scenarios of FEP-8b32 pass. The test is skipped where their file is missing.
+// The scenarios of FEP-8b32 pass. If their file is missing, the test is skipped.
 func TestPublishedProofs(t *testing.T) {
 	root := "../../../shared/vectors"
 	if dir := os.Getenv("LIGHTWEB_VECTORS"); dir != "" {

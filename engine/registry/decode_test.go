@@ -9,7 +9,7 @@ import (
 
 func TestMistakesInThePolicyAreNamedWithTheirPlace(t *testing.T) {
 	tests := []struct {
-		name, file, want string // want "": it is taken
+		name, file, want string // want is "" if the file is accepted
 	}{
 		{"all of it", `{"blocked_domains":["a.example"],"allowed_domains":[]}`, ""},
 		{"nothing in it", `{}`, ""},

@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// listLeaves returns the keys of a document that are members or have no object below them.
+// listLeaves returns keys of a document: those that are members, and those that have no object
+// below them.
 func listLeaves(prefix string, doc map[string]any) (keys []string) {
 	for name, value := range doc {
 		isMember := slices.ContainsFunc(Members(), func(m Member) bool { return m.Key == prefix+name })
@@ -55,7 +56,8 @@ func TestAMemberIsSetAsAPersonWritesIt(t *testing.T) {
 	if err := f.CreateUser(alice); err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ key, value, want string }{ // want "": it is taken
+	// want is "" if the value is accepted
+	for _, tt := range []struct{ key, value, want string }{
 		{"profile.name", `"Alice" <3`, ""},
 		{"profile.summary", "two\nlines", ""},
 		{"profile.icon", "https://example.org/a.png", ""},

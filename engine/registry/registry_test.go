@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fixture is a registry with its own clock, and its log.
+// fixture is a registry with its own clock and log.
 type fixture struct {
 	*Registry
 	dir string
@@ -35,7 +35,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) serverFile() string { return filepath.Join(f.dir, "registry", "server.json") }
 
-// write overwrites the server's policy file in place, as some editors do.
+// write overwrites the server's policy file without renaming, as some editors do.
 func (f *fixture) write(t *testing.T, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(f.serverFile()), 0o700); err != nil {
@@ -202,8 +202,8 @@ func TestAChangedFileIsSeenWithinASecond(t *testing.T) {
 	if got := f.blocked(t); got != "a.example" {
 		t.Fatalf("blocked = %q, want a.example", got)
 	}
-	// The new content has the same size, and perhaps the same time, because the file system's
-	// clock ticks coarsely.
+	// The new content has the same size as the old one. It may also have the same time,
+	// because the file system's clock ticks coarsely.
 	f.write(t, `{"blocked_domains":["b.example"]}`)
 	if got := f.blocked(t); got != "b.example" {
 		t.Errorf("blocked = %q, want b.example", got)
@@ -242,7 +242,7 @@ func TestABrokenFileKeepsTheLastGoodValue(t *testing.T) {
 			const good = `{"blocked_domains":["a.example"]}`
 			f.write(t, good)
 			f.blocked(t)
-			f.at = f.at.Add(settledAfter) // the steps below must not depend on files that are too young to be trusted
+			f.at = f.at.Add(settledAfter) // the registry does not trust files that are too young; the steps below must not depend on that
 			f.wait()
 			f.blocked(t)
 			tt.spoil(t, f)
@@ -296,8 +296,8 @@ func TestAFileThatWasNeverGoodIsAnError(t *testing.T) {
 	}
 }
 
-// A mistake in a user's file does not lock the user out, and does not open anything that the file
-// may have closed.
+// A user's file has a mistake. That does not lock the user out, and does not open anything that
+// the file may have closed.
 func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 	f := newFixture(t)
 	alice := username(t, "alice")
@@ -317,7 +317,7 @@ func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 	if got := f.User(alice); got.Profile.Name != "Alice" {
 		t.Errorf("User = %+v, want the last good one", got)
 	}
-	f.Registry = New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.NewTextHandler(&f.log, nil))) // as after a restart
+	f.Registry = New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.NewTextHandler(&f.log, nil))) // a new registry, as after a restart
 	f.now = func() time.Time { return f.at }
 	f.log.Reset()
 	for range 3 {
@@ -396,7 +396,7 @@ func TestAWriteThatIsKilledLeavesTheOldFile(t *testing.T) {
 	if err := f.SetServer(Server{BlockedDomains: []string{"old.example"}}); err != nil {
 		t.Fatal(err)
 	}
-	temp, err := prepareFile(f.serverFile(), []byte(`{"blocked_domains":["new.example"]}`)) // killed before the rename
+	temp, err := prepareFile(f.serverFile(), []byte(`{"blocked_domains":["new.example"]}`)) // a process was killed before the rename
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestStampsTellFilesThatChanged(t *testing.T) {
 	if err := f.CreateUser(alice); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"bob", "Not-a-user"} { // bob has keys alone
+	for _, folder := range []string{"bob", "Not-a-user"} { // bob's folder has only keys
 		if err := os.MkdirAll(filepath.Join(f.dir, "users", folder, "keys"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// store is a store of relays that another process changes.
+// store is a store of relays. The test changes it, as another process would.
 type store struct {
 	mu     sync.Mutex
 	relays []instance.Relay
@@ -29,7 +29,7 @@ func (s *store) All(context.Context) ([]instance.Relay, error) {
 	return s.relays, s.err
 }
 
-// hold sets the relays that the store returns from now on, or its error.
+// hold sets the relays or the error that the store returns from now on.
 func (s *store) hold(relays []instance.Relay, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,8 @@ func (s *store) SetState(context.Context, vocab.ID, vocab.ID, string, time.Time)
 	return false, s.err
 }
 
-// The list notices a change by another process within two seconds, and reads the store once a
-// second. While the store cannot be read, the last list stays.
+// The list notices a change by another process within two seconds. It reads the store once a
+// second. While the store cannot be read, the list does not change.
 func TestTheListFollowsWhatIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
