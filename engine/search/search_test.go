@@ -57,7 +57,7 @@ type profiles struct{}
 
 func (profiles) User(vocab.Username) registry.User { return registry.User{} }
 
-// gate refuses actors.
+// gate refuses the actors that it contains.
 type gate map[vocab.ID]bool
 
 func (g gate) CheckActor(id vocab.ID) error {
@@ -67,7 +67,7 @@ func (g gate) CheckActor(id vocab.ID) error {
 	return nil
 }
 
-// fixture is alice, who searches.
+// fixture is a server with the user alice, who searches.
 type fixture struct {
 	*testing.T
 	store *db.Cluster
@@ -89,7 +89,7 @@ func (f *fixture) write(work func(context.Context, *user.Tx) error) {
 	}
 }
 
-// hold stores a note with these words, and returns its id.
+// hold stores a note with the given words. It returns the note's id.
 func (f *fixture) hold(name string, by vocab.ID, words string) vocab.ID {
 	f.Helper()
 	id := vocab.ID(string(by) + "/notes/" + name)
@@ -116,7 +116,7 @@ func (f *fixture) act(kind string, by, object vocab.ID, request bool) {
 	})
 }
 
-// finds checks the objects that a search finds, in pages of two.
+// finds checks which objects a search finds. It reads the results in pages of two.
 func (f *fixture) finds(text string, assistant bool, want ...vocab.ID) {
 	f.Helper()
 	var got []vocab.ID
@@ -144,7 +144,7 @@ func TestPostsAreFoundByTheirWords(t *testing.T) {
 	b := f.hold("22", carol, "a brown quick dog, Äpfel")
 	c := f.hold("333", bob, "foxes")
 	f.finds("QUICK", false, b, a)
-	f.finds("fox", false, c, a) // the last word also matches longer words
+	f.finds("fox", false, c, a) // the last word of a search also matches longer words
 	f.finds("fox quick", false, a)
 	f.finds(`"quick brown"`, false, a)
 	f.finds("brown -dog", false, a)
@@ -172,7 +172,8 @@ func TestASearchShowsWhatTheUserMaySee(t *testing.T) {
 	f.finds("hello", true)
 }
 
-// A search finds the new words of an edited post, and neither its old words nor deleted posts.
+// A search finds the new words of an edited post. It finds neither the post's old words nor
+// deleted posts.
 func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -186,7 +187,7 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	})
 	f.finds("after", false, edited)
 	f.finds("before", false)
-	f.write(func(ctx context.Context, tx *user.Tx) error { // as when a Group announces an edit: no activity of the edit is stored
+	f.write(func(ctx context.Context, tx *user.Tx) error { // a Group announces an edit like this: no activity of the edit is stored
 		_, err := tx.Objects.Replace(ctx, passed, noteOf(passed, bob, "latest"), nil, start.Add(time.Hour))
 		return err
 	})
@@ -203,8 +204,8 @@ func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
 	}
 }
 
-// Posts are found after this server's clock was ahead and is set back, although their ids are
-// then lower than the last one in the index.
+// This server's clock was ahead and is set back. New posts are still found, although their ids are
+// lower than the last id in the index.
 func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ahead, searched time.Duration }{
@@ -225,7 +226,7 @@ func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 			old := f.hold("before", bob, "before")
 			f.finds("before", false, old)
 			now = now.Add(-tt.ahead)
-			begin() // a process never makes ids lower than its last
+			begin() // a new process: within one process, ids only grow
 			id := f.holdAt(now, "after")
 			if tt.searched == 0 {
 				f.finds("nothing", false)
@@ -239,7 +240,8 @@ func TestPostsAreFoundAfterAClockThatWasAheadIsSet(t *testing.T) {
 	}
 }
 
-// holdAt stores a note with this word, under an id made at a time, and returns its URI.
+// holdAt stores a note with the given word, under an id that was made at the given time. It
+// returns the note's URI.
 func (f *fixture) holdAt(now time.Time, word string) vocab.ID {
 	f.Helper()
 	made, uri := uuid.Must(uuid.NewV7()), bob+"/notes/"+vocab.ID(word)
@@ -251,8 +253,8 @@ func (f *fixture) holdAt(now time.Time, word string) vocab.ID {
 	return uri
 }
 
-// A search finds archived posts, even if their account is deleted, and after the index was
-// pruned. If the user also holds the post itself, it finds that version.
+// A search finds archived posts, even if their account is deleted, and even after the index was
+// pruned. If the user also holds the post itself, the search finds that version.
 func TestArchivedPostsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -287,8 +289,8 @@ func TestArchivedPostsAreFound(t *testing.T) {
 	f.finds("ago", false, alone)
 }
 
-// A large index is made in parts. The first answer says that it is not complete, and Run
-// completes it without further searches.
+// A large index is made in parts. The first answer says that the index is not complete. Run
+// completes the index without further searches.
 func TestALargeIndexIsCompletedAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

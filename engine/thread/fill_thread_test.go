@@ -14,14 +14,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// shown makes other servers show these documents.
+// shown makes other servers show the given documents.
 func (e *elsewhere) shown(docs ...vocab.Doc) {
 	for _, d := range docs {
 		e.objects[vocab.ID(d.Text("id"))] = d
 	}
 }
 
-// list returns a collection, or a page of one, of the objects with these names.
+// list returns a collection, or a page of a collection. Its items are the objects with the given
+// names.
 func list(id, kind, items string, more ...any) vocab.Doc {
 	var ids []any
 	for _, name := range strings.Fields(items) {
@@ -39,8 +40,8 @@ const (
 	replyList  = "https://peer.example/notes/b1/replies"
 )
 
-// filled returns the thread of an object after it was filled in, and the ids that were fetched
-// for it.
+// filled fills in the thread of an object. It returns the thread, the ids of its objects, and the
+// ids that were fetched.
 func (f *fixture) filled(of string) (got thread.Thread, ids string, fetched []vocab.ID) {
 	f.Helper()
 	f.other.fetched = nil
@@ -60,7 +61,7 @@ func TestAThreadIsFilledInByItsOwnerElseByReplies(t *testing.T) {
 		shown   []vocab.Doc
 		of      string
 		want    string
-		fetches int // maximum of fetched objects and collections
+		fetches int // how many objects and collections may be fetched
 	}{
 		{"by its owner's list", []vocab.Doc{noteOf("b1", "", inThread...)},
 			[]vocab.Doc{list(threadList, "OrderedCollection", "b1 c2 b3 c4"), noteOf("c2", "b1"), noteOf("b3", "c2"), noteOf("c4", "b-elsewhere")}, "b1", "| b1 | c2 b3", 4},
@@ -145,8 +146,8 @@ func TestFillingIsBounded(t *testing.T) {
 	t.Error("a user has any number of threads filled in")
 }
 
-// A thread that another user of this server began is filled in from that user's database, without
-// a request to another server for it.
+// Another user of this server began a thread. The thread is filled in from that user's database,
+// and no other server is asked for it.
 func TestAThreadOfThisServerIsFilledInFromWhereItIs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -61,7 +61,7 @@ type profiles struct{}
 
 func (profiles) User(vocab.Username) registry.User { return registry.User{} }
 
-// gate refuses actors.
+// gate refuses the actors that it contains.
 type gate map[vocab.ID]bool
 
 func (g gate) CheckActor(id vocab.ID) error {
@@ -71,13 +71,13 @@ func (g gate) CheckActor(id vocab.ID) error {
 	return nil
 }
 
-// elsewhere has the documents that other servers show, by id.
+// elsewhere holds the documents that other servers show, by their ids.
 type elsewhere struct {
 	mu      sync.Mutex
 	objects map[vocab.ID]vocab.Doc
 	err     error
 	asked   int
-	fetched []vocab.ID // of objects and collections
+	fetched []vocab.ID // the ids of the fetched objects and collections
 }
 
 func (e *elsewhere) show(id vocab.ID) (vocab.Doc, error) {
@@ -123,7 +123,7 @@ func person(id vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": "Person", "preferredUsername": name, "name": name, "inbox": string(id) + "/inbox", "followers": string(id) + "/followers"}
 }
 
-// fixture has alice, who holds objects.
+// fixture is a server with the user alice, whose database holds objects.
 type fixture struct {
 	*testing.T
 	store *db.Cluster
@@ -147,13 +147,14 @@ func (f *fixture) write(work func(context.Context, *user.Tx) error) {
 	}
 }
 
-// idOf returns the id of the object with a name. The first letter of the name says who wrote it.
+// idOf returns the id of the object with a name. The first letter of the name stands for the
+// author: a is alice, b is bob, c is carol.
 func idOf(name string) vocab.ID {
 	return map[byte]vocab.ID{'a': me + "/objects/", 'b': "https://peer.example/notes/", 'c': "https://other.example/notes/"}[name[0]] + vocab.ID(name)
 }
 
-// noteOf returns a public note that answers another. The first letter of its name says who wrote
-// it.
+// noteOf returns a public note that answers another note. The first letter of its name stands for
+// the author, as in idOf.
 func noteOf(name, to string, more ...any) vocab.Doc {
 	d := vocab.Doc{"id": string(idOf(name)), "type": "Note", "attributedTo": string(map[byte]vocab.ID{'a': me, 'b': bob, 'c': carol}[name[0]]), "content": "<p>" + name + "</p>", "to": []any{string(vocab.Public)}}
 	if to != "" {
@@ -165,7 +166,7 @@ func noteOf(name, to string, more ...any) vocab.Doc {
 	return d
 }
 
-// hold stores objects, each a second after the one before.
+// hold stores objects. Each is a second younger than the one before it.
 func (f *fixture) hold(docs ...vocab.Doc) {
 	f.Helper()
 	f.write(func(ctx context.Context, tx *user.Tx) error { return holdAll(ctx, tx, docs...) })
@@ -181,13 +182,14 @@ func holdAll(ctx context.Context, tx *user.Tx, docs ...vocab.Doc) error {
 	return nil
 }
 
-// create stores the Create that brought an object.
+// create stores the Create that brought an object to alice.
 func (f *fixture) create(by, object vocab.ID, request bool, more vocab.Doc) {
 	f.Helper()
 	f.bring(vocab.Create, by, object, request, more)
 }
 
-// bring stores an activity that brought an object, as a request if request is true.
+// bring stores an activity that brought an object to alice. If request is true, the activity waits
+// among the requests.
 func (f *fixture) bring(kind string, by, object vocab.ID, request bool, more vocab.Doc) {
 	f.Helper()
 	f.write(func(ctx context.Context, tx *user.Tx) error {
@@ -206,7 +208,7 @@ func (f *fixture) block(id vocab.ID) {
 	})
 }
 
-// names returns the last parts of the ids of objects.
+// names returns the last parts of objects' ids.
 func names(all []thread.Object) string {
 	var names []string
 	for _, o := range all {
@@ -215,7 +217,8 @@ func names(all []thread.Object) string {
 	return strings.Join(names, " ")
 }
 
-// wantThread checks the thread of an object, written as "ancestors | item | replies".
+// wantThread checks the thread of an object. The parameter want has the form "ancestors | item |
+// replies".
 func (f *fixture) wantThread(of, want string) thread.Thread {
 	f.Helper()
 	t, err := f.Thread(f.Context(), thread.Query{User: f.alice, URI: idOf(of)})
@@ -282,8 +285,8 @@ func TestAThreadShowsNothingOfWhoIsBlockedOrRefused(t *testing.T) {
 	f.wantThread("a1", "| a1 | a4")
 }
 
-// A stranger boosts a private note of its own to the user. The note is a request, although no
-// Create of it is stored.
+// A stranger boosts a private note of its own to the user. The note counts as a request, although
+// no Create of it is stored.
 func TestANoteThatAStrangerBoostedToTheUserIsARequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -393,7 +396,7 @@ func TestWhatIsNotHeldComesFromWhereItIs(t *testing.T) {
 	if got.Item.Held || !got.Ancestors[0].Held || string(got.Item.Object) == "" || strings.Contains(string(got.Item.Object), "onclick") || got.Actors[bob].Handle != "@bob@peer.example" {
 		t.Errorf("it is shown as %+v", got)
 	}
-	f.wantThread("b2", "") // for followers
+	f.wantThread("b2", "") // b2 is for followers only
 	f.write(func(ctx context.Context, tx *user.Tx) error {
 		return tx.Relationships.Set(ctx, user.Relationship{Actor: bob, Type: user.Following, Status: user.Accepted, Activity: me + "/follow"}, start)
 	})

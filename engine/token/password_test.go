@@ -15,7 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// hashWith returns a hash with costs as an older lightweb or another program chooses them.
+// hashWith returns a hash with the given costs, such as an older lightweb or another program made
+// it.
 func hashWith(password string, c costs) string {
 	h := hash{costs: c, salt: []byte("0123456789abcdef")}
 	b64 := base64.RawStdEncoding.EncodeToString
@@ -54,8 +55,8 @@ func TestHashesOfOtherProgramsAreRead(t *testing.T) {
 	}
 }
 
-// A backup may contain any hash. Malformed hashes and hashes with excessive costs match no
-// password.
+// A backup may contain any hash. A malformed hash matches no password, and neither does a hash
+// with excessive costs.
 func TestWhatIsNoHashIsNoPassword(t *testing.T) {
 	t.Parallel()
 	good := hashWith("a password", costs{memory: 64, passes: 1, lanes: 1})
@@ -87,7 +88,8 @@ func TestPasswordsHaveALength(t *testing.T) {
 	}
 }
 
-// Two passwords are hashed at a time. Other requests wait for their turn, or until they end.
+// Two passwords are hashed at the same time. Other requests wait for their turn, unless they are
+// cancelled first.
 func TestFewPasswordsAreHashedAtATime(t *testing.T) {
 	t.Parallel()
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})

@@ -45,7 +45,8 @@ func TestTokensCannotBeGuessed(t *testing.T) {
 		}
 	}
 	for _, c := range base62 {
-		if n := seen[c]; n < 200 || n > 520 { // 347 expected; 8 standard deviations
+		// about 347 are expected; the bounds are 8 standard deviations away
+		if n := seen[c]; n < 200 || n > 520 {
 			t.Errorf("of 21500 characters %d are %q, want about 347", n, c)
 		}
 	}

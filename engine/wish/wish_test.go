@@ -14,11 +14,11 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// desk stores wishes, fulfils them and records its steps.
+// desk stores wishes and fulfils them. It records its steps.
 type desk struct {
 	now   time.Time
 	due   []instance.Wish
-	fails map[string]error // by account
+	fails map[string]error // the keys are accounts
 	steps []string
 	log   bytes.Buffer
 }
