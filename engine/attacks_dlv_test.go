@@ -34,7 +34,7 @@ type hostile struct {
 	ramp      []int // for each request, how many ran when it arrived
 }
 
-// against starts a server that reads each POST to its inbox and then calls answer.
+// against starts a server that reads each POST to its inbox and then calls answer().
 func (s *siege) against(answer http.HandlerFunc) *hostile {
 	s.Helper()
 	p := peertest.New(s, "127.0.0.5")
@@ -93,7 +93,7 @@ func (s *siege) tells() {
 	})
 }
 
-// owed returns the given columns of the deliveries to h, each distinct row once.
+// owed returns the given columns of the deliveries to h. Equal rows are returned once.
 func (s *siege) owed(h *hostile, columns string, args ...any) []string {
 	s.Helper()
 	return s.alice.Column(s, `SELECT DISTINCT concat_ws(' ', `+columns+`) FROM deliveries WHERE host = $1 ORDER BY 1`, append([]any{h.host}, args...)...)
@@ -143,8 +143,8 @@ func (s *siege) over() {
 	s.changeDeliveries(`UPDATE deliveries SET status = 'failed', lease_owner = NULL WHERE status = 'pending'`)
 }
 
-// changeDeliveries changes alice's deliveries while the table is locked. Without the lock the
-// engine could change the same rows in another order, and both would wait for each other.
+// changeDeliveries changes alice's deliveries while it locks their table. Without the lock the
+// engine could change the same rows in another order, and the two would wait for each other.
 func (s *siege) changeDeliveries(statement string) {
 	s.Helper()
 	if _, err := s.home.SQL(s, "lightweb_alice").ExecContext(s.Context(), `LOCK TABLE deliveries IN EXCLUSIVE MODE; `+statement); err != nil {

@@ -68,7 +68,7 @@ func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 	s.settle()
 }
 
-// sized returns the size of an attack: small, or full with LIGHTWEB_SIEGE.
+// sized returns the size of an attack: full if LIGHTWEB_SIEGE is set, and small otherwise.
 func sized(small, full int) int {
 	if os.Getenv("LIGHTWEB_SIEGE") != "" {
 		return full

@@ -362,8 +362,8 @@ func (q *squat) likes() {
 	}
 }
 
-// writes sends carol's Create after mallory has used its id for another note and has deleted
-// carol's note.
+// writes sends carol's Create after mallory has used the Create's id for another note and has
+// tried to delete carol's note.
 func (q *squat) writes() {
 	q.Helper()
 	create, note := q.id(q.carol, "create"), q.id(q.carol, "note")

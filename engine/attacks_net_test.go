@@ -148,7 +148,7 @@ func (s *siege) redirect(path, to string) (from string) {
 	return s.p.Origin + path
 }
 
-// finger lets the WebFinger of mallory's server answer every query with the same actor.
+// finger lets mallory's server answer every WebFinger query with the same actor.
 func (s *siege) finger(actor string) {
 	s.p.Handle("/.well-known/webfinger", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/jrd+json")
@@ -205,7 +205,8 @@ func (s *siege) show(path string, h http.HandlerFunc) string {
 	return s.p.Origin + path
 }
 
-// stream returns a handler that writes until the reader hangs up, and counts the bytes written.
+// stream returns a handler that writes until the reader hangs up. It counts the bytes that it
+// writes.
 func stream(taken *atomic.Int64, part []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {

@@ -117,7 +117,8 @@ func publicPEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// rsaPEM returns a public key in PEM. crypto/x509 would refuse to encode some of these keys.
+// rsaPEM returns a public key in PEM. It encodes some keys itself, because crypto/x509 refuses
+// them.
 func rsaPEM(t testing.TB, n, e *big.Int) string {
 	t.Helper()
 	if e.IsInt64() && e.Int64() < 1<<31 {

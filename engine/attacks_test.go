@@ -246,7 +246,8 @@ func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
 var besieger = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// from returns a copy of the siege that sends its requests from another address of this machine.
+// from returns a copy of the siege. The copy sends its requests from another address of this
+// machine.
 func (s *siege) from(address string) *siege {
 	dial := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	other := *s
@@ -255,7 +256,7 @@ func (s *siege) from(address string) *siege {
 	return &other
 }
 
-// send sends a request. The status is 0 if the engine hangs up without an answer.
+// send sends a request. If the engine hangs up without an answer, the status is 0.
 func (s *siege) send(r *http.Request) enginetest.Answer {
 	s.Helper()
 	resp, err := cmp.Or(s.client, besieger).Do(r)

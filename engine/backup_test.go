@@ -46,7 +46,8 @@ func TestBackupAndRestore(t *testing.T) {
 	t.Run("one user", s.oneUser)
 }
 
-// lost is an instance with users, followers and a delivery that waits. Its backup is in file.
+// lost is an instance with users, followers and a delivery that waits. The field file is the path
+// of its backup.
 type lost struct {
 	test              *testing.T // the test of all parts: later parts use an instance that an earlier part restored
 	from, peer        *enginetest.Instance
@@ -131,8 +132,8 @@ func (s *lost) besideServe(t *testing.T) {
 	}
 }
 
-// While two users post, several backups are made. Each contains every post that was acknowledged
-// before it began.
+// Several backups are made while two users post. Each backup contains every post that was
+// acknowledged before the backup began.
 func (s *lost) busy(t *testing.T) {
 	var mu sync.Mutex
 	var accepted []string

@@ -72,7 +72,7 @@ func startDemo(t *testing.T, args ...string) *bufio.Scanner {
 	return bufio.NewScanner(out)
 }
 
-// The commands that the demonstration prints work, and alice's stream shows bob's like.
+// The commands that the demonstration prints work. alice's stream shows bob's like.
 func TestTheCommandsOfTheDemoWork(t *testing.T) {
 	t.Parallel()
 	script, isTold := "set -eu\n", false

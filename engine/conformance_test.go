@@ -111,7 +111,7 @@ func (s source) hasRow(name string) bool {
 }
 
 // testsOf reads the tests of a package. A test has rows if it calls t.Run or a helper named play.
-// The rows are in the test itself or in a table outside of functions.
+// The rows are in the test itself, or in a table outside of any function.
 func testsOf(t *testing.T, dir string) map[string]source {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -179,8 +179,8 @@ func (c *senderCrash) round(t *testing.T, n int) {
 	}
 }
 
-// kill kills the sender and starts it again. The deliveries that the sender had claimed are due
-// in an hour, unless the next process releases them.
+// kill kills the sender and starts it again. In between it makes the claimed deliveries due in an
+// hour, so that they are sent sooner only if the next process releases them.
 func (c *senderCrash) kill(t *testing.T) {
 	t.Helper()
 	c.home.Kill()

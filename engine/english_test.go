@@ -79,7 +79,8 @@ func TestPlainEnglish(t *testing.T) {
 	}
 }
 
-// proseFiles returns the Go files and pages of the tree, by their path from its root.
+// proseFiles returns the Go files and pages of the tree. The keys are their paths from the tree's
+// root.
 func proseFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// stop sends signals to PostgreSQL. After each signal it waits for 20 requests.
+// stop sends the signals to PostgreSQL. After each signal it waits for 20 requests.
 func (c *crash) stop(t *testing.T, pid int, signals ...syscall.Signal) {
 	t.Helper()
 	for _, s := range signals {

@@ -91,7 +91,7 @@ type step struct {
 	gone     string // the object that is a Tombstone after the step
 }
 
-// holds is a query in one person's database, with its expected results joined by commas.
+// holds is a query in one person's database with the expected results, joined by commas.
 type holds struct {
 	whose       who
 	query, want string

@@ -42,7 +42,7 @@ func goToSocial(t *testing.T, address string) (*peertest.Peer, *peertest.Actor) 
 }
 
 // GoToSocial sends a report from its instance actor to an inbox of the reported account. The
-// field object holds the account and the posts, and the field to is empty.
+// property object holds the account and the posts. The property to is empty.
 func TestAReportByGoToSocialReachesTheOperator(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

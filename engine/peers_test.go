@@ -127,7 +127,7 @@ func (p *picky) holds(t *testing.T, r *http.Request, body []byte) bool {
 	return false
 }
 
-// gets waits until the peer has accepted an activity that contains an id.
+// gets waits until the peer has accepted an activity that contains the given id.
 func (p *picky) gets(t *testing.T, what, id string) {
 	t.Helper()
 	enginetest.Eventually(t, what+" arrives", func() bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A client finds a user on another server by a handle, lists the pending and the accepted
-// followers, and mentions a user by handle.
+// A client finds a user of another server by a handle, lists the pending and the accepted
+// followers, and mentions a user by a handle.
 func peopleAreFoundAndMentioned(t *testing.T, a, b *enginetest.Instance) {
 	pia, paul := a.CreateUser(t, "pia"), b.CreateUser(t, "paul")
 	paul.Configure(t, `{"follow_policy":"approval_required"}`)

@@ -66,7 +66,8 @@ func drift(t *testing.T, home, away *enginetest.Instance) {
 	})
 }
 
-// followStatus returns the state of u's follow of another user, or "" if there is none.
+// followStatus returns the state of u's follow of another user. If there is no such follow, it
+// returns "".
 func followStatus(t *testing.T, u, followed *enginetest.User) string {
 	t.Helper()
 	return strings.Join(u.Column(t, `SELECT status FROM relationships WHERE type = 'following' AND actor_uri = $1`, followed.ID), ",")

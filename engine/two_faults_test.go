@@ -69,7 +69,7 @@ func pairsOf(all []breakage) (pairs []pair) {
 	return pairs
 }
 
-// drawPairs returns n pairs. It repeats a pair only after it has drawn all of them.
+// drawPairs returns n pairs. It draws no pair twice before it has drawn every pair once.
 func drawPairs(random *rand.Rand, n int) (drawn []pair) {
 	all := pairsOf(breakages)
 	for len(drawn) < n {

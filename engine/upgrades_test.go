@@ -50,7 +50,7 @@ func makeFriends(t *testing.T, a, b *enginetest.User) {
 	})
 }
 
-// at waits for the user's copy of a conversation and returns a talker for it.
+// at waits for the user's copy of a conversation. It returns a talker for the copy.
 func (u *upgrader) at(t *testing.T, uri string) *talker {
 	t.Helper()
 	w := *u.talker

@@ -112,7 +112,7 @@ func actionsArriveAsWritten(t *testing.T, a, b *enginetest.Instance) {
 	}
 }
 
-// follow plays the actions about following. The second user decides on each Follow.
+// follow plays the actions that concern following. The second user decides on each Follow.
 func (w *wire) follow() {
 	walt, wanda := w.users[0], w.users[1]
 	wanda.Configure(w.T, `{"follow_policy":"approval_required"}`)

@@ -22,8 +22,8 @@ func acquainted(t *testing.T, s *peertest.Scene, name string) int {
 	return len(users)
 }
 
-// The engine stores nothing about a stranger, and opens no user's database, when it is certain
-// that the user will not keep the stranger's activity.
+// A stranger sends an activity that the user will certainly not keep. The engine then stores
+// nothing about the stranger and opens no user's database.
 func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 	const toFollowers = `{"id":"p:/creates/900","type":"Create","actor":"p:/dave","to":"p:/dave/followers","object":{"id":"p:/notes/900","type":"Note","attributedTo":"p:/dave","to":"p:/dave/followers","content":"among us"}}`
 	answer := strings.ReplaceAll(letter(1), `"content"`, `"inReplyTo":"us:/alice/objects/1","content"`)
@@ -99,8 +99,8 @@ func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	}
 }
 
-// The engine relies on a stored acquaintance for a limited time, which ends before the nightly
-// cleanup may remove the row. After that time the engine stores a removed row again.
+// The engine trusts a stored acquaintance for a limited time. That time ends before the nightly
+// cleanup may remove the row. Afterwards the engine stores the row again if it was removed.
 func TestAnAcquaintanceIsNotBelievedForLong(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The three users relate differently to carol: fan follows her, she follows idol, and other has no
-// relationship with her.
+// The three users relate differently to carol: fan follows her, carol follows idol, and other has
+// no relationship with her.
 func TestAddressing(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -91,7 +91,7 @@ func TestAddressing(t *testing.T) {
 	}
 }
 
-// An activity that reaches no user through the shared inbox may reach alice through her own inbox.
+// The shared inbox finds no user for an activity. alice's own inbox may still accept it for her.
 func TestTheSharedInboxDoesNotTakeWhatComesToAUser(t *testing.T) {
 	s := newScene(t)
 	body := strings.Replace(listen, `"object"`, `"to":["us:/alice/followers"],"object"`, 1) // it names alice's followers, not alice

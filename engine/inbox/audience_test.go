@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// A private answer in bob's thread reaches only the actors that it names, even if bob follows its
-// author, lets everybody write to him, or has written to the author.
+// A private answer in bob's thread reaches only the actors that it names. It does not reach bob,
+// even if bob follows its author, lets everybody write to him, or has written to the author.
 func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -51,8 +51,8 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T
 	}
 }
 
-// Every user who holds anything of an author gets the author's Updates. The new words reach only
-// the users that they address.
+// Every user who holds anything of an author gets the author's Updates. The new words of a post
+// reach only the users that the Update addresses.
 func TestNewWordsAreForTheirRecipients(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -122,8 +122,8 @@ func TestNewWordsAreForTheirRecipients(t *testing.T) {
 	}
 }
 
-// A recipient of a private post can forward it with its proof, but alice does not store it unless
-// the post is for her.
+// A recipient of a private post can forward the post with its proof. alice does not store it
+// unless the post is for her.
 func TestALetterIsNotPassedOn(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// dated adds the current time to a post as its published property, as every server does.
+// dated sets the published property of a post to the current time, as every server does.
 func dated(create string) string {
 	return strings.Replace(create, `"type":"Note"`, `"type":"Note","published":"`+time.Now().UTC().Format(time.RFC3339Nano)+`"`, 1)
 }

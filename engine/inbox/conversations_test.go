@@ -89,7 +89,8 @@ func (h *hosted) entry(kind string, content []byte, epoch uint64, bend ...func(*
 	return s.activity.JSON()
 }
 
-// receipt returns the host's signature for a message, in the form that WIRE defines.
+// receipt returns the host's signature for a message, in the form that docs/conversations.md,
+// Between servers, defines.
 func (h *hosted) receipt(content []byte, epoch uint64, labels vocab.Doc) string {
 	previous, err := base64.StdEncoding.DecodeString(labels["previousHash"].(string))
 	if err != nil {
@@ -183,7 +184,7 @@ func TestAMemberHasItsOwnCopyOfAConversation(t *testing.T) {
 }
 
 // The host states the epoch of a Welcome, because the Welcome's header does not contain it. The
-// user's programs are shown that epoch.
+// user's programs see the stated epoch.
 func TestAWelcomeTellsTheEpochThatItLetsInto(t *testing.T) {
 	tell := func(epoch any) func(*said) { return func(s *said) { s.labels["mlsEpoch"] = epoch } }
 	h := newHosted(t)
@@ -318,7 +319,7 @@ func TestBlockedActorsInConversations(t *testing.T) {
 	h.want("invited by a blocked host", `SELECT uri FROM conversations`, h.uri)
 }
 
-// A user who drops the messages of strangers gets no Welcome of a stranger either.
+// A user drops the messages of strangers. The user gets no Welcome of a stranger either.
 func TestStrangersWelcomesAreDroppedByWhoeverWantsNone(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.DropStrangers)
@@ -329,8 +330,8 @@ func TestStrangersWelcomesAreDroppedByWhoeverWantsNone(t *testing.T) {
 	h.want("conversations", `SELECT uri FROM conversations`, h.uri)
 }
 
-// PAY-07: events of a conversation count against the budget of strangers until a device of the
-// user has joined it.
+// PAY-07: until a device of the user has joined a conversation, its events use the budget of
+// strangers.
 func TestEventsOfAConversationThatNobodyJoinedAreAStrangers(t *testing.T) {
 	h := newHosted(t)
 	h.Inbox.TellDaily(8)
@@ -534,7 +535,7 @@ func TestRow28AHostThatEquivocatesFreezesTheConversation(t *testing.T) {
 	}
 }
 
-// An Add to another collection is no entry of a conversation. It is stored as an ordinary
+// An Add to another collection is not an entry of a conversation. It is stored as an ordinary
 // activity.
 func TestAMessageInAnotherCollectionIsNoEntry(t *testing.T) {
 	h := newHosted(t).begun()

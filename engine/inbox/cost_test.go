@@ -46,9 +46,8 @@ func (n *trips) reset() {
 	}
 }
 
-// The test is not parallel, because it would count other tests' round trips. The WAL also contains
-// writes of other packages' tests to the same server, so the test uses the note with the least
-// WAL.
+// The test is not parallel, because it would count other tests' round trips. Tests of other
+// packages also write WAL on the same server, so the test uses the note with the least WAL.
 func TestWhatANoteCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
@@ -85,7 +84,7 @@ func TestWhatANoteCosts(t *testing.T) {
 	}
 }
 
-// While a lock delays a first note, the other notes queue up. They are stored in one batch.
+// A lock delays the first note. Meanwhile the other notes queue up, and one batch stores them.
 func TestWhatABatchCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })

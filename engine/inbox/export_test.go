@@ -29,8 +29,8 @@ func (i *Inbox) Backlog(u vocab.Username) (activities, bytes int64) {
 	return b.Activities.Used(), b.Bytes.Used()
 }
 
-// Backoff sets the first and the longest wait before a stalled user's database is tried again. It
-// must be called before anything is received.
+// Backoff sets the first and the longest wait before the intake tries a stalled user's database
+// again. Call it before anything is received.
 func (i *Inbox) Backoff(least, most time.Duration) {
 	i.intake.Backoff = mailbox.Backoff{Min: least, Max: most}
 	i.applier.rivals.backoff = i.intake.Backoff
@@ -56,25 +56,24 @@ func (i *Inbox) Offers() int {
 	return len(i.followers.waiting)
 }
 
-// StoreDaily bounds how many bytes of a domain are stored a day for users who do not follow the
+// StoreDaily limits how many bytes of a domain are stored in a day for users who do not follow the
 // sender.
 func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.StrangersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// TellDaily bounds how many activities of strangers cause events for a user in a day.
+// TellDaily limits how many activities of strangers cause events for a user in a day.
 func (i *Inbox) TellDaily(n int) {
 	i.bounds.events = policy.StrangersEvents.SharedAt(policy.Daily(n), i.Now)
 }
 
-// StoreDailyForFollower bounds how many bytes of a domain are stored a day for one user who
+// StoreDailyForFollower limits how many bytes of a domain are stored in a day for a user who
 // follows the sender.
 func (i *Inbox) StoreDailyForFollower(n int) {
 	i.bounds.storedForFollower = policy.FollowersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// NewActorsDaily bounds how many bytes of actors new to this server are stored a day for one
-// domain.
+// NewActorsDaily limits how many bytes of new actors are stored in a day for one domain.
 func (i *Inbox) NewActorsDaily(n int) {
 	i.bounds.newActors = policy.NewActors.LimiterAt(policy.Daily(n), i.Now)
 }
@@ -85,7 +84,7 @@ func (i *Inbox) NewAcquaintancesDaily(n int) {
 	i.bounds.newAcquaintances = policy.NewAcquaintances.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// NewVotersDaily bounds how many users a day get new acquaintances through the votes that one
+// NewVotersDaily limits how many users get new acquaintances in a day through the votes that one
 // group announces.
 func (i *Inbox) NewVotersDaily(n int) {
 	i.bounds.newVoters = policy.NewVoters.LimiterAt(policy.Daily(n), i.Now)
@@ -94,11 +93,10 @@ func (i *Inbox) NewVotersDaily(n int) {
 // FlushIgnored writes the records of activities that no user keeps.
 func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush(ctx) }
 
-// Reserved returns how many bytes of memory are held for requests that are being read.
+// Reserved returns how many bytes of memory are reserved for requests that are being read.
 func (i *Inbox) Reserved() int64 { return i.memory.room.Used() }
 
-// FillMemory gives another payer all the memory for requests until the returned function is
-// called.
+// FillMemory lets another payer use all the memory for requests until release() is called.
 func (i *Inbox) FillMemory() (release func()) {
 	i.memory.room.Spend("f.example", policy.Memory.Pool)
 	return func() { i.memory.room.Give("f.example", policy.Memory.Pool) }

@@ -128,7 +128,8 @@ func TestAMoveThatWasSetAsideForAStrangerIsIgnored(t *testing.T) {
 	}
 }
 
-// An activity that was set aside for a suspended user takes effect once the user is active again.
+// An activity was set aside because its recipient was suspended. It takes effect once the
+// recipient is active again.
 func TestWhatWasSetAsideForASuspendedUserTakesEffectLater(t *testing.T) {
 	for _, tt := range []struct{ name, id, body, table, want string }{
 		{"a Move of a followed account", "p:/moves/1", fmt.Sprintf(move, "us:/alice"), "SELECT actor_uri FROM relationships WHERE type = 'following'", "q:/carol"},

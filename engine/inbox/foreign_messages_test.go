@@ -194,8 +194,8 @@ func TestAMessageThatComesBeforeItsHostsWord(t *testing.T) {
 	h.want("told once", `SELECT type FROM event_outbox WHERE type = 'chatmessage.received'`, "chatmessage.received")
 }
 
-// A member's own server may also deliver messages before the host's Welcome. The devices see each
-// message once, in the host's order.
+// A member's own server may also deliver messages before the host's Welcome arrives. The devices
+// see each message once, in the host's order.
 func TestAMessageThatComesBeforeItsHostsWelcome(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.AllowStrangers)
@@ -217,8 +217,8 @@ func TestAMessageThatComesBeforeItsHostsWelcome(t *testing.T) {
 	h.want("none waits", `SELECT count(*)::text FROM mls_inbox WHERE conversation_id IS NULL`, "0")
 }
 
-// An early message of a stranger does not become part of a conversation whose invitation does not
-// include the stranger.
+// A stranger's message arrives before an invitation that does not include the stranger. The
+// message does not become part of the invitation's conversation.
 func TestAnInvitationTakesNoEarlyMessageOfAStranger(t *testing.T) {
 	squatter, honest := rivals(t)
 	honest.grow()

@@ -13,7 +13,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ghost is carol's reply to alice, addressed to alice's followers, with unusual spacing.
+// ghost is carol's reply to alice. It is addressed to alice's followers and has unusual spacing.
 const ghost = `{ "id":"p:/replies/1/create", "type":"Create","actor":"p:/carol","to":["as:Public"],"cc":["us:/alice","us:/alice/followers"],
 	"odd": {"type":"Odd", "value":"z\u0031"},
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","content":"hi", "inReplyTo":"us:/alice/objects/1"} }`

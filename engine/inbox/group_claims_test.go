@@ -35,8 +35,7 @@ func (h *hosted) join(group string) error {
 const claims = `SELECT coalesce(nullif(regexp_replace(c.host_uri, '.*/', ''), ''), '-') || ' ' || array_to_string(ARRAY(SELECT kind FROM mls_inbox WHERE conversation_id = c.id ORDER BY arrival), ' ')
 	FROM conversations c ORDER BY c.created_at, c.id`
 
-// rivals returns two conversations that use the id of the same MLS group: mallory's, and dave's
-// honest one.
+// rivals returns two conversations with the same MLS group id: mallory's, and dave's honest one.
 func rivals(t *testing.T) (squatter, honest *hosted) {
 	t.Helper()
 	honest = newHosted(t)
@@ -46,8 +45,8 @@ func rivals(t *testing.T) (squatter, honest *hosted) {
 	return squatter, honest
 }
 
-// dave's conversation still gets its messages after mallory's invitation has claimed the id of its
-// group.
+// mallory's invitation claims the id of the group of dave's conversation. dave's conversation
+// still gets its messages.
 func TestAnInvitationClaimsNoGroup(t *testing.T) {
 	for name, invite := range map[string]func(*hosted){
 		"to a hosted conversation": func(s *hosted) { s.begun() },
@@ -82,7 +81,7 @@ func TestAnInvitationClaimsNoGroup(t *testing.T) {
 	}
 }
 
-// Members can join a group without a host even if a hosted conversation claims its id.
+// Members can join a group without a host, even if a hosted conversation claims the group's id.
 func TestAnInvitationKeepsNoGroupFromItsMembers(t *testing.T) {
 	squatter, honest := rivals(t)
 	squatter.begun()

@@ -33,8 +33,8 @@ func voters(t *testing.T, s *peertest.Scene) (all []string) {
 	return all
 }
 
-// A voter's Delete removes the vote that a group announced, although the engine never fetched the
-// voter and the voter never wrote to this server.
+// A group announced a vote. The voter's Delete removes the vote, although the engine never fetched
+// the voter and the voter never wrote to this server.
 func TestAVoteThatAGroupBroughtGoesWithItsActor(t *testing.T) {
 	s := newScene(t)
 	vote := withVotes(s)

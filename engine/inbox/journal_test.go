@@ -522,7 +522,8 @@ func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	settled(t, bob)
 }
 
-// A Move to a nonexistent account of this server does not hold up the user's later activities.
+// A Move to an account that does not exist on this server does not delay the user's later
+// activities.
 func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)

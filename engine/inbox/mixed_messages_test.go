@@ -125,7 +125,7 @@ func TestACommitOfSomebodyElseInAnInboxIsDropped(t *testing.T) {
 }
 
 // The host drops commits that it cannot judge, messages of another epoch, and messages of actors
-// who are in no conversation. The log continues without them.
+// who are in no conversation. The log continues without these.
 func TestWhatAHostCannotPutInOrderIsDropped(t *testing.T) {
 	h := newMixed(t)
 	ahead := *h.group

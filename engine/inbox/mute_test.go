@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A post by an actor or with a word that the user has muted is stored. It enters no feed, and its
-// one event is not a mention.
+// The user has muted the author of a post or a word in it. The post is stored, but it enters no
+// feed, and its one event is not a mention.
 func TestMutedPostsEnterNoFeed(t *testing.T) {
 	note := `{"id":"p:/creates/001","type":"Create","actor":"p:/carol","to":"as:Public","cc":"us:/alice","object":{"id":"p:/notes/001","type":"Note","attributedTo":"p:/carol","to":"as:Public","cc":"us:/alice",
 		"content":"<p>No <b>Spoilers</b>, please</p>","tag":[{"type":"Mention","href":"us:/alice"},{"type":"Hashtag","name":"#cats"}]}}`

@@ -17,7 +17,7 @@ func mention(n int, content string) string { return byDave(note(n, content)) }
 
 func correction(n int, content string) string { return byDave(edit(n, content)) }
 
-// toAlice changes a note to one that names only alice, so that it needs no journal.
+// toAlice changes a note so that it names only alice and needs no journal.
 func toAlice(body string) string {
 	return strings.Replace(byDave(body), `,"us:/users/bob"`, "", 1)
 }
@@ -109,7 +109,7 @@ func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func())
 	return release
 }
 
-// sending sends an activity in the background. It returns a channel with the answer.
+// sending sends an activity in the background. It returns a channel that receives the answer.
 func sending(s *peertest.Scene, to, body string) chan error {
 	answer := make(chan error, 1)
 	go func() { answer <- take(context.Background(), s, to, body) }()
@@ -138,7 +138,7 @@ func blocked(t *testing.T, s *peertest.Scene, n int) {
 	})
 }
 
-// edited waits until nothing is pending and checks that a user has the notes.
+// edited waits until no activity is pending, and checks that a user has the given notes.
 func edited(t *testing.T, s *peertest.Scene, notes ...string) {
 	t.Helper()
 	settled(t, s)
@@ -210,7 +210,7 @@ func TestWhatComesToAParkedUserKeepsItsPlace(t *testing.T) {
 }
 
 // The journal is slow to store the first post, which is for several users. The second post is for
-// alice alone and needs no journal, but waits for the first.
+// alice alone and needs no journal. It still waits for the first.
 func TestWhatNeedsNoJournalWaitsForWhatDoes(t *testing.T) {
 	alice, bob := two(t)
 	release := stallJournal(t, alice, mention(0, "first"))

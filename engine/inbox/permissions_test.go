@@ -54,7 +54,7 @@ func TestTheUsersLettersAreAnswered(t *testing.T) {
 	}
 }
 
-// The rule insecure_dm decides which actors' private messages wait among the requests.
+// The permission insecure_dm decides which actors' private messages wait among the requests.
 func TestPrivateMessagesFollowTheRule(t *testing.T) {
 	usual := registry.DefaultPermissions().InsecureDM
 	relates := func(kind, status string) func(*testing.T, *peertest.Scene) {

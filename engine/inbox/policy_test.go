@@ -117,7 +117,8 @@ func TestASuspendedActorIsNotHeard(t *testing.T) {
 	}
 }
 
-// An activity that waits in the journal is checked against the policy again when it takes effect.
+// The engine checks an activity that waits in the journal against the policy again when it applies
+// the activity.
 func TestThePolicyHoldsForWhatWaited(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

@@ -135,7 +135,8 @@ func TestStrangersHaveSoMuchStoredADay(t *testing.T) {
 	}
 }
 
-// An object that is fetched for a stranger's small boost counts as stored.
+// A stranger sends a small boost, and the engine fetches the boosted object. The object counts as
+// stored for the stranger.
 func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.StoreDaily(20 << 10)

@@ -67,7 +67,8 @@ func TestShapesOfActivities(t *testing.T) {
 	})
 }
 
-// severalActors holds values of actor that name the sender twice or beside other actors.
+// severalActors holds values of the property actor that name the sender twice or name other
+// actors, too.
 var severalActors = []string{
 	`["p:/carol","p:/dave"]`,
 	`["p:/dave","p:/carol"]`,
@@ -78,7 +79,7 @@ var severalActors = []string{
 	`[{"id":"p:/carol","type":"Person"},{"type":"Person"}]`,
 }
 
-// A list of one value means that value, because JSON-LD does not distinguish the two.
+// A list of one value has the meaning of that value, because JSON-LD does not distinguish the two.
 func TestAListOfOneIsThatOne(t *testing.T) {
 	s := newScene(t)
 	expect(t, s, listened, accepted, func() error {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// mostAllocated returns how many bytes the parsing of a message may allocate: a fixed number, and
+// mostAllocated returns how many bytes the parsing of a message may allocate: a fixed number, plus
 // 32 bytes for each byte of the message.
 func mostAllocated(message []byte) uint64 { return 64<<10 + 32*uint64(len(message)) }
 
@@ -29,8 +29,8 @@ func parseEverything(message []byte) {
 	_, _ = ParseKeyPackage(message)
 }
 
-// Parsing a message of 4 MiB allocates at most 128 KiB, even if the message has or claims millions
-// of parts.
+// Parsing a message of 4 MiB allocates at most 128 KiB, even if the message has millions of parts
+// or claims to have them.
 func TestHugeMessagesCostNoMemory(t *testing.T) {
 	d := newDevice(t, 1, 1)
 	const size = 4 << 20

@@ -219,8 +219,8 @@ func TestOfficialReferencesAndSignatures(t *testing.T) {
 	}
 }
 
-// Each vector has a key package and a Welcome for it. The Welcome contains the reference of the
-// key package.
+// Each vector has a key package and a Welcome for that key package. The Welcome contains the key
+// package's reference.
 func TestOfficialWelcomesNameTheirKeyPackages(t *testing.T) {
 	t.Parallel()
 	type vector struct {

@@ -214,7 +214,8 @@ func (w *town) by(a *peertest.Actor) []sent {
 	return slices.DeleteFunc(slices.Clone(w.sent), func(s sent) bool { return s.by != a })
 }
 
-// dispatch runs an action of u's and hands its activities over to the users of this server.
+// dispatch runs an action of u's. It hands the activities of the action over to the users of this
+// server.
 func (w *town) dispatch(u vocab.Username, name string, params vocab.Doc) (string, error) {
 	what := fmt.Sprintf("%s: %s %s", u, name, params.JSON())
 	r, err := w.outbox.Dispatch(w.t.Context(), outbox.Dispatch{User: u, Action: pipeline.Action{Name: name, Params: params.JSON()}})

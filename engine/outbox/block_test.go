@@ -94,8 +94,8 @@ func TestAChangedRelationshipNamesTheOtherActor(t *testing.T) {
 	}
 }
 
-// A block stores a copy of the actor for the list of blocks. An actor that cannot be fetched is
-// blocked without a copy.
+// A block stores a copy of the blocked actor for the list of blocks. If the actor cannot be
+// fetched, it is blocked without a copy.
 func TestABlockKeepsACopyOfTheActor(t *testing.T) {
 	t.Parallel()
 	d := town(t)

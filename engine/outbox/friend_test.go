@@ -115,7 +115,7 @@ func (d *desk) friendships() string {
 	return strings.Join(all, "\n")
 }
 
-// The types of friendship are independent. A friendship that was undone or rejected can be
+// The types of friendship are independent. After an undo or a rejection, a friendship can be
 // requested again.
 func TestFriendshipsAreIndependent(t *testing.T) {
 	t.Parallel()

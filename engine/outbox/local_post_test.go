@@ -61,7 +61,7 @@ func TestALocalPostStaysOnItsServer(t *testing.T) {
 }
 
 // A local post cannot have recipients on other servers, cannot be boosted, and is in no public
-// collection. An answer to it is local, too.
+// collection. An answer to a local post is local, too.
 func TestALocalPostIsPassedOnToNobody(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -206,7 +206,7 @@ func TestHandlesInASummaryAreLinked(t *testing.T) {
 	}
 }
 
-// A program may change the profile of a user who has just moved. The engine still tells the
+// A user has just moved, and a program changes the user's profile. The engine still tells the
 // followers of the move.
 func TestAChangedProfileHidesNoMove(t *testing.T) {
 	t.Parallel()

@@ -172,7 +172,8 @@ func TestEventsAreRefused(t *testing.T) {
 	f.ask(http.MethodHead, "/api/events", bearerToken(reader)).want(t, 200)
 }
 
-// CLI-02, CLI-02b: a stream ends when its token is no longer valid. Its last event says why.
+// CLI-02, CLI-02b: a stream ends when its token is no longer valid. The last event of the stream
+// says why.
 func TestAStreamEndsWithItsToken(t *testing.T) {
 	f := newFixture(t)
 	srv, token := f.serve(), f.token(f.alice, "read")

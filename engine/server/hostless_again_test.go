@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// owes claims the deliveries that bob owes. It returns the target, the recipients and the content
-// of each.
+// owes claims the deliveries that bob owes. For each delivery it returns the target, the
+// recipients and the content.
 func (k *talk) owes() (all []string) {
 	k.Helper()
 	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// invitations returns how many of bob's conversations no device of his has joined.
+// invitations returns how many of bob's conversations were joined by no device of his.
 func (k *talk) invitations() (n int) {
 	k.Helper()
 	k.write(k.bob, func(ctx context.Context, tx *user.Tx) error {
@@ -91,8 +91,8 @@ func TestAUserWhoWritesInAGroupWithoutAHostHasJoinedIt(t *testing.T) {
 	}
 }
 
-// A device confirms its Welcome without the id of the group. The conversation is joined when the
-// first message shows the id.
+// A device confirms its Welcome without the id of the group. The conversation counts as joined
+// when the first message shows the id.
 func TestAGroupWhoseWelcomeIsConfirmedIsJoinedOnceItIsKnown(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -42,7 +42,8 @@ func TestTheParametersThatAreTriedAreThoseOfTheDescription(t *testing.T) {
 
 var placeholder = regexp.MustCompile(`[:*][a-z]+`)
 
-// FRS-06: every address refuses illegible text in its path, and in names and values of its query.
+// FRS-06: every address refuses illegible text in its path and in its query, in names and in
+// values.
 func TestNoAddressTakesWhatIsNoText(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

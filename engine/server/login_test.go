@@ -25,7 +25,8 @@ import (
 
 const password = "correct horse battery staple"
 
-// hashed returns the hash of password. It is computed once, because hashing is slow.
+// hashed returns the hash of the constant password. It computes the hash once, because hashing is
+// slow.
 var hashed = sync.OnceValue(func() string { return token.HashPassword(password) })
 
 // setPassword gives the user u the password in the constant password.

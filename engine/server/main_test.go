@@ -265,8 +265,8 @@ func (f *fixture) write(u vocab.Username, work func(context.Context, *user.Tx) e
 	}
 }
 
-// post stores a note by u that is addressed to the actors in to. It returns the ids of the Create
-// and of the note.
+// post stores a note by u that is addressed to the actors in the parameter to. It returns the ids
+// of the Create and of the note.
 func (f *fixture) post(u vocab.Username, text string, at time.Time, to ...vocab.ID) (activity, object vocab.ID) {
 	f.Helper()
 	activity, object = f.local.NewActivityID(u), f.local.NewObjectID(u)

@@ -134,8 +134,8 @@ func TestAnIDLeadsPeopleToItsPage(t *testing.T) {
 	f.get("/users/alice", header("Accept", browser), f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
 }
 
-// Pixelfed fetches posts from the addresses of their pages, and follows no redirect. So the
-// address of a page also answers with the document.
+// Pixelfed fetches a post from the address of its page, and follows no redirect. So that address
+// also answers with the post's document.
 func TestAPageIsADocumentForWhoeverPrefersOne(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

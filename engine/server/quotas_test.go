@@ -42,8 +42,8 @@ func TestProgramsAreToldWhatIsLeft(t *testing.T) {
 	left(f.get("/api/me", read).want(t, 200), "", "")
 }
 
-// Finding an actor and claiming an actor's key package both ask other servers. They share one
-// quota.
+// Finding an actor asks other servers, and so does claiming an actor's key package. The two share
+// one quota.
 func TestClaimsOfKeyPackagesCountAsLookups(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -132,7 +132,7 @@ func TestAttacksOnRFC9421(t *testing.T) {
 	}
 }
 
-// labels returns n dictionary members with different labels and the same value.
+// labels returns n members of a dictionary. They have different labels and the same value.
 func labels(n int, value string) string {
 	members := make([]string, n)
 	for i := range members {

@@ -79,8 +79,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// TestSignedRequestsVerifyAtAServer sends requests to a real server, so that Host and RequestURI
-// are as in production.
+// TestSignedRequestsVerifyAtAServer sends requests to a real server. So Host and RequestURI are as
+// in production.
 func TestSignedRequestsVerifyAtAServer(t *testing.T) {
 	type result struct {
 		claims []Claim

@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// heldStore is a Store that holds back the results of reads while isHeld is true.
+// heldStore is a Store. While isHeld is true, it holds back the results of reads.
 type heldStore struct {
 	*db.Cluster
 	isHeld atomic.Bool

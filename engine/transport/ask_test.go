@@ -58,8 +58,8 @@ func TestAskReturnsTheAnswerWhateverItsStatus(t *testing.T) {
 	}
 }
 
-// Ask tries the second dialect only if the host answers 401. It returns any other refusal as the
-// answer.
+// Ask tries the second dialect only if the host answers 401. Any other refusal is the answer that
+// Ask returns.
 func TestAskKnocksASecondTimeForTheSignatureAlone(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]int{http.StatusUnauthorized: 2, http.StatusForbidden: 1, http.StatusBadRequest: 1} {

@@ -16,8 +16,8 @@ import (
 
 const habits = "../../testdata/activities"
 
-// readCase reads a handwritten document in the form that some software sends, such as
-// "mastodon/create_note".
+// readCase reads a handwritten document, such as "mastodon/create_note". Each document has the
+// form that some software sends.
 func readCase(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(habits, name+".json"))

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// hold opens Redis, prints its URL, and closes it when its standard input ends.
+// hold opens Redis and prints its URL. When the standard input ends, it closes Redis.
 func hold(dir string) int {
 	r, err := Open(context.Background(), Config{Dir: dir, EventsMemory: 64 << 20, Host: os.Getenv(binVariable) == "none"})
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// isType reports whether a value has the type that a schema names, or one of the types if the
-// schema names several.
+// isType reports whether a value has the type that a schema names. If the schema names several
+// types, one of them suffices.
 func isType(kind, value any) bool {
 	if kinds, is := kind.([]any); is {
 		return slices.ContainsFunc(kinds, func(k any) bool { return isType(k, value) })
