@@ -116,7 +116,7 @@ func (s *siege) ended(h *hostile, attempts int, columns string, want ...string) 
 	}
 }
 
-// multiply adds n copies of a delivery, each for an activity of its own.
+// multiply adds n copies of a delivery. Each is for its own activity.
 func (s *siege) multiply(activity string, n int) {
 	s.Helper()
 	s.alice.Column(s, `WITH more AS (
@@ -280,7 +280,7 @@ var deliveryAttacks = []attack{
 		enginetest.Eventually(s, "it is being sent", func() bool { return len(h.posted()) == 1 })
 		s.home.Kill()
 		close(stall)
-		s.alice.Column(s, `UPDATE deliveries SET next_at = now() + interval '1 hour' WHERE status = 'pending'`) // a lease must not end by itself
+		s.alice.Column(s, `UPDATE deliveries SET next_at = now() + interval '1 hour' WHERE status = 'pending'`) // keeps the lease from ending by itself
 		s.home.Start(s)
 		s.ended(h, 9, `status, attempts, lease_owner`, "delivered 1")
 		s.one(h, 2)

@@ -62,7 +62,7 @@ func asksFor(p *peertest.Peer, a *peertest.Actor) (n int) {
 	return n
 }
 
-// rotate gives an actor another key under the same id.
+// rotate gives an actor a new key under the same id.
 func (s *siege) rotate(a *peertest.Actor) {
 	s.Helper()
 	a.Keys.RSA.Private = s.q.Actor("/users/keys-of-" + strings.ToLower(s.row.id)).Keys.RSA.Private

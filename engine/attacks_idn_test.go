@@ -377,7 +377,7 @@ func (q *squat) writes() {
 	if n := len(q.p.Asked()) - asked; n != 0 {
 		q.Errorf("their server was asked %d times, and nobody needed to know", n)
 	}
-	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "undo2"), "Undo", create)) // mallory's Create cannot be undone
+	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "undo2"), "Undo", create)) // an Undo by mallory must not touch carol's Create
 	q.shown(q.alice, "main", q.carol, create, q.mallory)
 }
 

@@ -50,7 +50,7 @@ var nameAttacks = []attack{
 			a := s.p.Actor("/users/nam-04-" + string(rune('a'+n)))
 			a.Doc["preferredUsername"] = name
 			a.Show()
-			like := vocab.Doc{"id": string(a.ID) + "/1", "type": "Like", "actor": string(a.ID), "object": s.q.Origin + "/notes/1"} // the object is on another server
+			like := vocab.Doc{"id": string(a.ID) + "/1", "type": "Like", "actor": string(a.ID), "object": s.q.Origin + "/notes/1"} // the liked object is on another server
 			s.answered(s.forge(peertest.Forgery{URL: s.home.URL + "/inbox", Key: a.Keys.RSA, Body: string(like.JSON())}), 202, 401)
 		}
 	}},

@@ -50,7 +50,7 @@ func TestAttacksOnFetching(t *testing.T) {
 	s.play(fetchAttacks)
 }
 
-// authority signs certificates that the engine accepts.
+// authority signs certificates that the engine trusts.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -157,7 +157,7 @@ func (s *siege) finger(actor string) {
 	})
 }
 
-// host returns the authority of an address.
+// host returns the host and port of an id.
 func host(id string) string { return vocab.ID(id).Host() }
 
 // port returns the port of mallory's server.

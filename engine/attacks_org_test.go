@@ -96,10 +96,10 @@ func (s *siege) does(a *peertest.Actor, kind string, object any) vocab.Doc {
 	return vocab.Doc{"id": s.id(a, fmt.Sprint(kind, time.Now().UnixNano())), "type": kind, "actor": string(a.ID), "object": object}
 }
 
-// everybody is the id that addresses a document to the public.
+// everybody is the id that addresses a document to everybody.
 const everybody = string(vocab.Public)
 
-// openly addresses a document to alice and everybody.
+// openly returns a document addressed to alice and to everybody.
 func (s *siege) openly(d vocab.Doc) vocab.Doc { return but(d, "to", []any{s.alice.ID, everybody}) }
 
 // writes returns a note of an actor. shows lets a peer serve a document under the document's id.
@@ -128,14 +128,15 @@ func (s *siege) held(id string) string {
 	return strings.Join(s.alice.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, id), "\n")
 }
 
-// but returns a copy of a document with another value of one property.
+// but returns a copy of a document in which one property has another value.
 func but(d vocab.Doc, name string, value any) vocab.Doc {
 	d = maps.Clone(d)
 	d[name] = value
 	return d
 }
 
-// followOf returns the id of the Follow between alice and an actor.
+// followOf returns the id of the Follow between alice and an actor. The parameter kind says who
+// follows.
 func (s *siege) followOf(kind string, a *peertest.Actor) string {
 	s.Helper()
 	found := s.alice.Column(s, `SELECT activity_uri FROM relationships WHERE type = $1 AND actor_uri = $2`, kind, string(a.ID))
@@ -188,7 +189,7 @@ func (s *siege) vote(a *peertest.Actor, poll string, option any) vocab.Doc {
 	return but(s.does(a, "Create", vocab.Doc{"id": id, "type": "Note", "attributedTo": string(a.ID), "name": option, "inReplyTo": poll, "to": []any{s.alice.ID}}), "to", []any{s.alice.ID})
 }
 
-// blockDomain lets the operator block a domain until the attack is over.
+// blockDomain lets the operator block a domain. The block ends with the attack.
 func (s *siege) blockDomain(domain string) {
 	s.Helper()
 	dir := filepath.Join(s.home.DataDir, "registry")

@@ -105,7 +105,7 @@ func (s *siege) feed() map[string]string {
 	return words
 }
 
-// wholesome checks that no activity of alice's was set aside as poison.
+// wholesome checks that no activity was set aside for alice.
 func (s *siege) wholesome() {
 	s.Helper()
 	s.settle()

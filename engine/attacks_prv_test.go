@@ -195,7 +195,7 @@ var privacyAttacks = []attack{
 			create["to"], create["cc"] = []any{s.alice.ID}, []any{spelling}
 			create.Sub("object")["to"], create.Sub("object")["cc"] = create["to"], create["cc"]
 			if got := s.post(s.carol, s.alice.ID+"/inbox", create); got.Status == http.StatusBadRequest && !is {
-				continue // the spelling is not a valid id
+				continue // this spelling is not a valid id
 			} else {
 				s.accepted(got)
 			}

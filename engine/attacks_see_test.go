@@ -55,7 +55,7 @@ func words(s *siege, u *enginetest.User, note string) []string {
 	return u.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, note)
 }
 
-// fed reports whether a note is in a user's feed.
+// fed reports whether an activity about a note is in a user's feed.
 func fed(s *siege, u *enginetest.User, note string) bool {
 	s.Helper()
 	return len(u.Column(s, `SELECT f.activity_uri FROM feed f JOIN activities a ON a.uri = f.activity_uri WHERE a.object_uri = $1`, note)) > 0
@@ -292,7 +292,8 @@ func (s *siege) everything() string {
 	return all.String()
 }
 
-// pages returns the page at path and all pages after it.
+// pages returns the pages at path and after it as one text. next() returns the path of the page
+// after a page.
 func (s *siege) pages(path string, next func(page vocab.Doc) string) string {
 	s.Helper()
 	var all strings.Builder

@@ -151,7 +151,7 @@ func (s *siege) proven(d vocab.Doc, k signature.Key) vocab.Doc {
 	return d
 }
 
-// with returns a copy of d with another value of one property.
+// with returns a copy of d in which one property has another value.
 func with(d vocab.Doc, name string, v any) vocab.Doc {
 	d = maps.Clone(d)
 	d[name] = v
@@ -345,7 +345,7 @@ var signatureAttacks = []attack{
 			s.Fatal(err)
 		}
 		small := make(ed25519.PublicKey, 32)
-		small[0] = 1 // the neutral element
+		small[0] = 1 // makes the key the neutral element of the curve
 		multikey := func(text string) func(*peertest.Actor) {
 			return func(a *peertest.Actor) {
 				a.Keys.RSA.ID = string(a.ID) + "#ed25519-key"

@@ -223,7 +223,7 @@ func (s *siege) create(a *peertest.Actor, name string) vocab.Doc {
 		"tag": []any{vocab.Doc{"type": "Mention", "href": s.alice.ID}}}}
 }
 
-// post sends an activity to an inbox with the actor's signature.
+// post sends an activity to an inbox, signed by the actor.
 func (s *siege) post(a *peertest.Actor, inbox string, activity vocab.Doc) enginetest.Answer {
 	s.Helper()
 	return s.send(peertest.Forgery{URL: inbox, Body: string(activity.JSON()), Key: a.Keys.RSA, Dialect: signature.RFC9421}.Request(s))
@@ -366,7 +366,7 @@ func (s *siege) tables(database string) (all []string) {
 	return all
 }
 
-// difference returns the lines of b that a does not have.
+// difference returns the lines of b that are not in a.
 func difference(a, b string) string {
 	known := strings.Split(a, "\n")
 	return strings.Join(slices.DeleteFunc(strings.Split(b, "\n"), func(line string) bool { return slices.Contains(known, line) }), "\n")

@@ -69,7 +69,7 @@ func (w *talker) commit(t *testing.T, g *mlstest.Group, c mlstest.Change) (*mlst
 	return next, a
 }
 
-// join waits for a Welcome and joins the conversation with it.
+// join waits for a Welcome and joins the conversation by it.
 func (w *talker) join(t *testing.T) {
 	t.Helper()
 	var all struct {

@@ -225,7 +225,7 @@ func (c *senderCrash) post(t *testing.T, author *enginetest.User, name string) s
 	}
 }
 
-// answered sends a request and reports whether the answer is final.
+// answered sends a request. It reports whether the answer is final.
 func answered(r *http.Request) (a enginetest.Answer, ok bool) {
 	resp, err := crashClient.Do(r)
 	if err != nil {

@@ -198,7 +198,7 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 	case 6:
 		doc["type"], doc["object"] = "Like", c.posts[reader]
 		one.event, one.effect, one.args = "like.received", `SELECT count(*) FROM reactions WHERE object_uri = $1 AND actor_uri = $2`, []any{c.posts[reader], string(a.ID)}
-	case 7: // a new actor follows the user, who answers once
+	case 7: // a new actor follows the user, and the user's server answers once
 		one.actor = c.peer.Actor("/follower" + name)
 		one.id = fmt.Sprint(one.actor.ID, "/follows/1")
 		doc = vocab.Doc{"id": one.id, "actor": string(one.actor.ID), "type": "Follow", "object": u.ID}

@@ -59,8 +59,8 @@ type meeting struct {
 	i, far  *enginetest.Instance // alice's engine, and another engine
 	alice   *enginetest.User
 	peer    *enginetest.Fedify
-	dialect string   // the dialect in which both sign
-	posts   []string // public notes of alice's, the oldest first
+	dialect string   // the dialect in which both servers sign
+	posts   []string // public notes of alice's, oldest first
 	creates []string // the ids of their Creates
 }
 

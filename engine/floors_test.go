@@ -135,7 +135,7 @@ var doors = map[string]string{
 	"golang.org/x/oauth2":                 "engine/oidc",
 	"github.com/spf13":                    "cmd", // cobra and pflag, which it needs
 	"github.com/charmbracelet/lipgloss":   "cmd",
-	"github.com/muesli/termenv":           "cmd", // the colour profiles of lipgloss
+	"github.com/muesli/termenv":           "cmd", // for the colour profiles of lipgloss
 	// wraps the lines of the benchmarks page
 	"github.com/charmbracelet/x/ansi": "engine/bench",
 	"github.com/schollz/progressbar":  "cmd",

@@ -19,7 +19,7 @@ func (y *tally) once(times int, what string) {
 	}
 }
 
-// report fails the test if anything was lost or doubled.
+// report fails the test if anything was lost or happened more than once.
 func (y *tally) report(t *testing.T) {
 	t.Helper()
 	for _, what := range y.lost {

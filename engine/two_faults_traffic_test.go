@@ -156,7 +156,7 @@ func (c *twoFaults) settle(t *testing.T) {
 	}
 }
 
-// find counts the results of everything that was accepted since begin.
+// find counts the results of everything that was accepted since begin was called.
 func (c *twoFaults) find(t *testing.T) *tally {
 	t.Helper()
 	c.settle(t)

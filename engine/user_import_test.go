@@ -285,7 +285,7 @@ func tarred(t *testing.T, files map[string]string) string {
 	return written(t, out.Bytes())
 }
 
-// written writes data to a file whose name has no extension.
+// written writes data to a file whose name has no extension. It returns the file's path.
 func written(t *testing.T, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")

@@ -126,7 +126,7 @@ func (w *wire) follow() {
 	befriend(w.T, wanda, walt)
 }
 
-// write plays the actions about posts.
+// write plays the actions that concern posts.
 func (w *wire) write() {
 	wanda := w.users[1]
 	note := w.does(0, "CreateNote", map[string]any{"content": "a #cat", "summary": "animals", "language": "en", "visibility": "public"}).ObjectID
@@ -154,7 +154,7 @@ func (w *wire) write() {
 	w.does(0, "UpdateProfile", map[string]any{"name": "Walt"})
 }
 
-// befriend plays the actions about friends.
+// befriend plays the actions that concern friends.
 func (w *wire) befriend() {
 	walt, wanda := w.users[0], w.users[1]
 	for _, answer := range []string{"RejectFriendRequest", "AcceptFriendRequest"} {

@@ -34,7 +34,7 @@ func TestAddressing(t *testing.T) {
 	)
 	tests := []struct {
 		name, inbox, activity string
-		want                  string // who stores it
+		want                  string // the users who store it
 	}{
 		{"shared, to everybody", shared, song + `,"to":"https://www.w3.org/ns/activitystreams#Public"`, "fan"},
 		{"PRV-08 shared, to as:Public", shared, song + `,"to":"as:Public"`, "fan"},

@@ -53,7 +53,7 @@ func newHostedBy(t *testing.T, s *peertest.Scene, by string) *hosted {
 	return h
 }
 
-// publish stores a device's key package as one that alice has published.
+// publish stores a device's key package as if alice had published it.
 func (h *hosted) publish(d *mlstest.Device) {
 	h.Helper()
 	_, err := h.DB(h.TB, h.Alice).Exec(`INSERT INTO mls_key_packages (id, ref, device_id, suite, content, last_resort, not_after, state, created_at) VALUES ($1, $2, $3, 1, $4, false, now() + interval '1 day', 'available', now())`,
@@ -68,7 +68,7 @@ type said struct {
 	activity, object, labels vocab.Doc
 }
 
-// entry returns the Add activity of a message.
+// entry returns an Add activity that adds a message to the log.
 func (h *hosted) entry(kind string, content []byte, epoch uint64, bend ...func(*said)) []byte {
 	h.Helper()
 	h.nth++
@@ -101,7 +101,7 @@ func (h *hosted) receipt(content []byte, epoch uint64, labels vocab.Doc) string 
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(h.Actor(h.by).Keys.Ed25519.Private.(ed25519.PrivateKey), []byte(said)))
 }
 
-// put sends an entry with the next number to the shared inbox.
+// put sends an entry to the shared inbox under the next number.
 func (h *hosted) put(kind string, content []byte, epoch uint64, bend ...func(*said)) error {
 	h.Helper()
 	h.seq++

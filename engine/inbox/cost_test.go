@@ -27,7 +27,7 @@ const (
 	// round trips to each user's database: claim and read ahead, then store and commit
 	mostTrips   = 2
 	mostShared  = 3    // round trips to the instance's database, for several users: find followers, write the journal, and end its row after the answer
-	mostWAL     = 5000 // bytes, for one user
+	mostWAL     = 5000 // bytes of WAL, for one user
 	mostFlushes = 1    // flushes of the WAL, for one user
 )
 

@@ -14,7 +14,7 @@ import (
 // Waiting returns how many activities are queued or being committed.
 func (i *Inbox) Waiting() int { return int(i.intake.Places.Used()) }
 
-// Held returns how many bytes of bodies the writers hold.
+// Held returns how many bytes of activities' bodies the writers hold.
 func (i *Inbox) Held() int64 { return i.intake.Memory.Used() }
 
 // Limit sets how many activities may wait, and how many bytes their bodies may have together.
@@ -43,10 +43,10 @@ func (i *Inbox) Stalled(u vocab.Username) bool { return slices.Contains(i.intake
 // without waiting until they are old.
 func (i *Inbox) Tend() error { return errors.Join(i.intake.TakeStrays(0), i.intake.Tend()) }
 
-// Recount counts again the activities that wait in the journal.
+// Recount counts the activities that wait in the journal again.
 func (i *Inbox) Recount() error { return i.intake.Recount(context.Background()) }
 
-// Compared waits until no comparison of followers is running.
+// Compared waits until no followers are being compared.
 func (i *Inbox) Compared() { i.followers.running.Wait() }
 
 // Offers returns how many senders wait until their followers are compared.
@@ -102,13 +102,13 @@ func (i *Inbox) FillMemory() (release func()) {
 	return func() { i.memory.room.Give("f.example", policy.Memory.Pool) }
 }
 
-// Renew adds an actor to those whose copies the next round renews.
+// Renew adds an actor to the queue of actors whose copies the next round renews.
 func (i *Inbox) Renew(id vocab.ID) { i.renewer.add(id) }
 
 // RenewAll runs one round of renewals.
 func (i *Inbox) RenewAll() { i.renewer.renewAll() }
 
-// Renewing returns how many actors wait for their renewal.
+// Renewing returns how many actors wait to be renewed.
 func (i *Inbox) Renewing() int64 { return i.renewer.room.Used() }
 
 // RivalTime returns how long the engine tries to ask an unreachable server about the author of an

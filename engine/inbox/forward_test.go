@@ -139,7 +139,7 @@ func TestForwarding(t *testing.T) {
 			sent := s.Column(t, s.Alice, `SELECT d.inbox || ' ' || encode(sha256(j.body), 'hex') FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $1::bigint`, first)
 			want := []string{}
 			for _, inbox := range tt.want {
-				want = append(want, fmt.Sprintf("%s %x", s.ID(inbox), sha256.Sum256([]byte(s.Long(tt.body))))) // IN-06
+				want = append(want, fmt.Sprintf("%s %x", s.ID(inbox), sha256.Sum256([]byte(s.Long(tt.body))))) // IN-06: the body is the same, byte for byte
 			}
 			slices.Sort(sent)
 			if !slices.Equal(sent, want) && len(sent)+len(want) > 0 {

@@ -19,7 +19,7 @@ func TestAReportIsKeptForTheOperator(t *testing.T) {
 	for _, c := range []struct {
 		name, inbox, body string
 		users             bool // whether the report is about alice
-		objects           int  // 0 if the report is not kept
+		objects           int  // how many objects the report names; 0 if the report is not kept
 		kind              fault.Kind
 	}{
 		{"as Mastodon sends it", mine, flag, true, 3, accepted},

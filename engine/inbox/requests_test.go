@@ -17,7 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// letter returns a private message by dave, a stranger to alice.
+// letter returns a private message to alice by dave, a stranger.
 func letter(n int) string {
 	return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst","tag":{"type":"Mention","href":"us:/alice"}}}`, n)
 }

@@ -26,7 +26,7 @@ type telling struct {
 	digestOf        []string // the followers in the digest; if nil, listed
 	list            string   // the list's document; if empty, it is made from listed
 	dialect         signature.Dialect
-	before, after   func(*http.Request) // change the request before and after it is signed
+	before, after   func(*http.Request) // change the request before and after it is signed; may be nil
 }
 
 // unserved means that the test itself serves the list at its address.
@@ -311,11 +311,11 @@ func TestComparingFollowersEndsWithTheInbox(t *testing.T) {
 	if by := <-asked; !strings.Contains(by, `keyid="`+peertest.Origin+`/actor#`) {
 		t.Errorf("the list was asked for with %q, want the instance's signature", by)
 	}
-	tell() // while the first comparison is running
+	tell() // the first comparison is still running
 	if n := s.Inbox.Offers(); n != 0 {
 		t.Errorf("%d more comparisons wait, want none for a sender who is being compared", n)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than the limit of a fetch
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less time than a fetch may take
 	defer cancel()
 	if err := s.Inbox.Close(ctx); err != nil {
 		t.Error(err)

@@ -107,7 +107,7 @@ func TestRepeatsWithinABatch(t *testing.T) {
 	s.Posts("us:/alice/objects/1", "as:Public")
 	release := hold(t, s)
 	once := listens(1)[0]
-	twin := strings.Replace(once, "p:/listens", "HTTP"+strings.TrimPrefix(s.Long("p:/listens"), "http"), 1) // the same id in another spelling
+	twin := strings.Replace(once, "p:/listens", "HTTP"+strings.TrimPrefix(s.Long("p:/listens"), "http"), 1) // the same activity with another spelling of its id
 	like := `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`
 	undo := `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":` + like + `}`
 	made := s.Changes(func() {

@@ -179,7 +179,7 @@ func commit(path []byte, proposals ...[]byte) []byte {
 	return join(vector(proposals...), presence, path)
 }
 
-// proposal returns a proposal by value, as a commit contains it.
+// proposal returns a proposal by value, in the form in which a commit contains it.
 func proposal(kind ProposalType, fields ...any) []byte {
 	return join(uint8(byValue), uint16(kind), join(fields...))
 }
@@ -191,7 +191,7 @@ func (d *device) path(t testing.TB, nodes int) []byte {
 	return join(d.commitLeaf(t), vector(slices.Repeat(node, nodes)))
 }
 
-// commitLeaf returns the leaf of a path.
+// commitLeaf returns the leaf that a commit's path contains.
 func (d *device) commitLeaf(t testing.TB) []byte {
 	t.Helper()
 	p := d.draft()

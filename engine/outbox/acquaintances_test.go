@@ -205,7 +205,7 @@ func (w *town) move(from, to *peertest.Actor, u vocab.Username) (string, error) 
 	return w.receive(from, u, "Move", string(from.ID), vocab.Doc{"target": string(to.ID)})
 }
 
-// madeBy returns the objects that an actor made.
+// madeBy returns the objects that an actor has made.
 func (w *town) madeBy(actor vocab.ID) []vocab.ID {
 	return slices.DeleteFunc(slices.Clone(w.objects), func(id vocab.ID) bool { return !strings.HasPrefix(string(id), string(actor)+"/") })
 }

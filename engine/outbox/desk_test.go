@@ -42,7 +42,7 @@ type dispatcher struct{}
 
 func (dispatcher) Leases() user.DeliveryLeases { return user.DeliveryLeases{} }
 
-// world holds the actors and objects of other servers.
+// world stands for other servers. It holds their actors and objects.
 type world struct {
 	local *actor.Local
 
@@ -147,7 +147,7 @@ func (w *world) person(t *testing.T, host, name string, shared bool) *vocab.Acto
 	return a
 }
 
-// post adds an object.
+// post adds an object of the given author.
 func (w *world) post(id string, author vocab.ID, to ...string) vocab.ID {
 	d := vocab.Doc{"@context": vocab.Context(), "id": id, "type": "Note", "attributedTo": string(author), "content": "<p>hi</p>",
 		"published": "2026-01-01T00:00:00Z", "to": anys(to)}
@@ -159,7 +159,7 @@ func (w *world) post(id string, author vocab.ID, to ...string) vocab.ID {
 
 const articleID = "https://p.example/articles/1"
 
-// article adds an object that can be disliked.
+// article adds an Article, which can be disliked.
 func (w *world) article(author vocab.ID) vocab.ID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +191,7 @@ func (g gate) CheckActor(id vocab.ID) error {
 	return g.Check(id.Host())
 }
 
-// desk is an outbox over real databases, with the user alice.
+// desk is an outbox for the user alice, with real databases.
 type desk struct {
 	*Outbox
 	t       *testing.T
@@ -203,7 +203,7 @@ type desk struct {
 	files   *registry.Registry
 	alice   vocab.Username
 	wakes   atomic.Int32 // how many commits with new deliveries there were
-	clock   atomic.Int64 // milliseconds since 2026
+	clock   atomic.Int64 // milliseconds since noon on January 1, 2026
 	token   uuid.UUID
 }
 

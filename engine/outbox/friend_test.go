@@ -152,7 +152,7 @@ func TestFriendshipsAreIndependent(t *testing.T) {
 	}
 }
 
-// An Offer on the wire names both actors and the type of friendship.
+// An Offer as it is sent names both actors and the type of friendship.
 func TestAnOfferNamesBothActors(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -210,7 +210,7 @@ func TestGroupsAreBounded(t *testing.T) {
 	d.must("CreateGroup", map[string]any{"name": "full"})
 }
 
-// exec changes alice's database without the engine.
+// exec changes alice's database without using the engine.
 func (d *desk) exec(statement string) {
 	d.t.Helper()
 	if _, err := dbtest.SQL(d.t, d.c, d.alice).ExecContext(d.t.Context(), statement); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// assist dispatches an action as the LLM engine.
+// assist dispatches an action as an LLM engine does.
 func (d *desk) assist(token uuid.UUID, action string, params vocab.Doc) error {
 	_, err := d.Dispatch(d.t.Context(), Dispatch{User: d.alice, Token: token, Assistant: true, Action: pipeline.Action{Name: action, Params: params.JSON()}})
 	return err

@@ -22,7 +22,7 @@ type wrong struct {
 	code   string
 }
 
-// play holds the actors and objects of the wrong calls.
+// play holds ids of actors and objects for the wrong calls.
 type play struct {
 	own, private, deleted, gone, blocked, liked string // ids of objects: alice's own, a private one of alice's, deleted, deleted on its server, of a blocked actor, liked by alice
 	eve, dan, bob, nobody                       string // ids of actors: eve is blocked, dan a follower, bob a stranger; nobody is an unknown handle
@@ -31,7 +31,7 @@ type play struct {
 
 const noConversation = "019c8052-5f00-7000-8000-000000000001"
 
-// newPlay creates the actors and objects of the wrong calls.
+// newPlay creates these actors and objects.
 func newPlay(d *desk) play {
 	d.t.Helper()
 	eve := string(d.world.person(d.t, "e.example", "eve", true).ID)

@@ -352,7 +352,7 @@ func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 			t.Errorf("ClosedUser lets some meet %s: %+v", name, r)
 		}
 	}
-	// If you add a setting, decide here whether ClosedUser has to close it.
+	// If you add a setting, decide here whether ClosedUser must close it.
 	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField() +
 		reflect.TypeFor[Permissions]().NumField(); n != 18 {
 		t.Errorf("User and its parts have %d fields: is the new one closed in ClosedUser?", n)
@@ -548,7 +548,7 @@ func TestUpdatesOfSeveralProcessesAreAllThere(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler)) // another process, which sees only the files
+			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler)) // this registry stands for another process, which sees only the files
 			for j := range 10 {
 				if err := r.UpdateServer(func(s *Server) (bool, error) {
 					s.BlockedDomains = append(s.BlockedDomains, fmt.Sprintf("h%d-%d.example", i, j))

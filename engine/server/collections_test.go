@@ -99,7 +99,7 @@ func TestOutboxShowsWhatTheAskerMaySee(t *testing.T) {
 		}
 	}
 	for _, path := range []string{outbox, outbox + "?page=true"} {
-		f.get(path, f.signed(enemyKey, signature.RFC9421)).want(t, 403) // PRV-02
+		f.get(path, f.signed(enemyKey, signature.RFC9421)).want(t, 403) // PRV-02: a blocked actor sees no outbox
 	}
 	owner := bearerToken(f.token(f.alice, "read"))
 	if diff := cmp.Diff([]vocab.ID{direct, private, unlisted, public}, f.walk(outbox, nil, owner)); diff != "" {
@@ -210,7 +210,7 @@ func TestCollectionsTakeOnlyCursorsOfTheirOwn(t *testing.T) {
 	if len(items) != f.deps.PageSize {
 		t.Errorf("CO-07: %d items, want %d whatever is asked for", len(items), f.deps.PageSize)
 	}
-	f.get("/users/alice/outbox?page=true", f.signed(f.carolKey, signature.RFC9421)).want(t, 200) // CO-11
+	f.get("/users/alice/outbox?page=true", f.signed(f.carolKey, signature.RFC9421)).want(t, 200) // CO-11: the signature covers the query
 }
 
 func TestInboxIsItsOwnersAlone(t *testing.T) {

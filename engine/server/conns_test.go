@@ -60,7 +60,7 @@ func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 	}
 }
 
-// dialed is a connection whose remote address is from.
+// dialed is a connection. The field from is its remote address.
 type dialed struct {
 	net.Conn
 	from string

@@ -201,7 +201,7 @@ func TestAGapIsFilledFromTheHostsLog(t *testing.T) {
 	}
 	pages := map[string]any{
 		"1": map[string]any{"items": []any{entry(2, 1, w.group.Message()), entry(3, 1, commit)}, "more": true},
-		"3": map[string]any{"items": []any{entry(5, 2, next.Message())}, "more": false}, // the host no longer has number 4
+		"3": map[string]any{"items": []any{entry(5, 2, next.Message())}, "more": false}, // the host's log no longer has entry 4
 	}
 	w.peer.Handle(w.uri+"/log", func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", plainJSON)

@@ -145,7 +145,7 @@ func TestSignersOfOtherServersReadAsStrangers(t *testing.T) {
 	k.send("/users/alice/keyPackages/claim", "{}", k.signedWith(stranger, "{}")).want(t, 403)
 }
 
-// unread is a body that fails the test if it is read.
+// unread is a request body. It fails the test if the server reads it.
 type unread struct{ *testing.T }
 
 func (u unread) Read([]byte) (int, error) {

@@ -220,7 +220,7 @@ func TestAConversationThatGetsAnotherHostIsFound(t *testing.T) {
 	p.make(http.StatusCreated, map[string]any{"upgrades": c.ID, "groupInfo": p.group.Info(p.device)})
 	me, message := p.device.Identity, map[string]any{"message": p.group.Message()}
 	for range 2 {
-		p.post(me, p.path+"/messages", message).want(t, 422) // bob has not joined
+		p.post(me, p.path+"/messages", message).want(t, 422) // bob has not joined the conversation
 	}
 	theirs := mlstest.NewGroup(mlstest.NewDevice(string(p.him), start))
 	uri := p.him + "/conversations/" + vocab.ID(uuid.NewString())

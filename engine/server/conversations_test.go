@@ -268,7 +268,7 @@ func TestAResetOverTheAPI(t *testing.T) {
 	next, again := mlstest.NewGroupWith(reset.GroupID, k.device), mlstest.NewDevice(me, start)
 	body := map[string]any{"groupInfo": next.Info(k.device)}
 	k.post(me, k.path+"/reset", body).want(t, 201)
-	if r := k.post(me, k.path+"/reset", body).want(t, 201); r.Header.Get("Idempotent-Replayed") != "true" { // the program may have lost the first answer
+	if r := k.post(me, k.path+"/reset", body).want(t, 201); r.Header.Get("Idempotent-Replayed") != "true" { // the program repeats the request, because it may have lost the first answer
 		t.Error("the same reset again is not answered as before")
 	}
 	k.post(me, k.path+"/reset", map[string]any{"groupInfo": mlstest.NewGroupWith(reset.GroupID, again).Info(again)}).want(t, 409)

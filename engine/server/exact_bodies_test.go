@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The names of the members in a request's body must match exactly.
+// The server accepts a member of a request's body only under its exact name.
 func TestBodiesOfConversationsAreReadExactly(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

@@ -93,7 +93,7 @@ func TestAMessageThatIsSentAgainGoesToRecipientsThatItHadNot(t *testing.T) {
 	})
 }
 
-// The engine does not send another actor's message in the user's name.
+// A message of another actor is not sent in the user's name.
 func TestAMessageThatCameIsNotSentAsTheUsersOwn(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)

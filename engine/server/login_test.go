@@ -340,7 +340,7 @@ func TestNobodyLocksAUserOut(t *testing.T) {
 	f.logIn("alice", password, home).want(t, 201)
 	statuses := map[string][]int{}
 	for _, name := range []string{"alice", "nobody"} {
-		for n := range 80 { // each from another network
+		for n := range 80 { // each login comes from another network
 			statuses[name] = append(statuses[name], f.logIn(name, "a wrong guess", from(fmt.Sprintf("203.%d.%d.1", n, len(name)))).StatusCode)
 		}
 		if !slices.Contains(statuses[name], 429) || slices.ContainsFunc(statuses[name], func(s int) bool { return s != 401 && s != 429 }) {

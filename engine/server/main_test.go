@@ -63,7 +63,7 @@ type inbox struct {
 
 	counted []vocab.ID
 	signer  *vocab.Actor // the signer that Admit returns
-	refuses error        // the error of Count
+	refuses error        // the error that Count returns
 }
 
 func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {

@@ -257,7 +257,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 	if r := away.get(openIDPath).wantCode(t, http.StatusServiceUnavailable, "oidc_unreachable"); r.Header.Get("Retry-After") == "" || strings.Contains(string(r.body), "127.0.0.1") {
 		t.Errorf("an unreachable provider is answered %v %s", r.Header, r.body)
 	}
-	guarded := newFixture(t, func(d *server.Deps) { // the address guard applies to providers, too
+	guarded := newFixture(t, func(d *server.Deps) { // the address guard also applies to requests to a provider
 		client := transport.New(transport.Config{}, nil, nil)
 		t.Cleanup(client.Close)
 		d.OpenID = oidc.New(oidc.Config{Issuer: o.provider.URL, ClientID: "x", Callback: o.provider.Callback, Client: client.Plain(), Now: d.Now})

@@ -161,7 +161,7 @@ func TestARefusedSignatureIsFoundInTheLog(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/inbox", nil))
 		return w.Header()
 	}
-	for range 50 { // requests for an address that does not exist
+	for range 50 { // these requests are for an address that does not exist
 		ask()
 	}
 	refusal := fault.New(fault.Unauthenticated, "content-digest does not fit the body").WithCode("digest_mismatch")

@@ -287,7 +287,7 @@ func TestSessionsWaitForARedisThatRefusesWrites(t *testing.T) {
 	f.get("/api/feed", bearerToken(session)).want(f, 200)
 }
 
-// Without Redis, requests with a session get 503. Tokens still work.
+// Without Redis, requests with a session get 503. Tokens still work without it.
 func TestWithoutRedisTokensStillHold(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

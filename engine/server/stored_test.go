@@ -220,7 +220,7 @@ func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 	f.get(string(object), from("192.0.2.1")).want(t, 200)
 }
 
-// coldUser returns a new user without a database.
+// coldUser returns a new active user who has no database.
 func (f *fixture) coldUser() vocab.Username {
 	f.Helper()
 	u := mustName(f.T, "c"+strings.ReplaceAll(uuid.NewString(), "-", "")[:20])

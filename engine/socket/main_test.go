@@ -160,7 +160,7 @@ func (r *rig) token(u vocab.Username, expires *time.Time) uuid.UUID {
 // patience is the longest wait for a frame. A busy machine may need that long.
 const patience = 2 * time.Minute
 
-// client is a program with a socket.
+// client is a program that has a socket.
 type client struct {
 	left atomic.Bool
 	*socket.Socket

@@ -77,7 +77,7 @@ func TestASocketThatJoinsDuringAReadOfOthersMissesNothing(t *testing.T) {
 	leaves.await(2)
 	r.add(u, 1)
 	r.hub.Committed(t.Context(), user.Commit{User: u, Unknown: true})
-	releaseTail := <-store.reads // the tail has read the event after event 3
+	releaseTail := <-store.reads // the tail has read the events after event 3
 	leaves.leave()
 	store.isHeld.Store(false)
 	close(release)

@@ -20,7 +20,7 @@ func TestKnocks(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name    string
-		takes   string // the only knock that the peer accepts
+		takes   string // the peer accepts only this knock
 		refusal int
 		known   signature.Dialect
 		first   signature.Dialect
@@ -244,7 +244,7 @@ func TestWhatTakesSomethingBackKnocksWithDraftCavage(t *testing.T) {
 	const rfc, rfcEd, cavage = "rfc9421 rsa", "rfc9421 ed25519", "cavage rsa"
 	for _, tt := range []struct {
 		name    string
-		refuses string // the one knock that the peer refuses
+		refuses string // the peer refuses only this knock
 		known   signature.Dialect
 		first   signature.Dialect
 		ed25519 bool

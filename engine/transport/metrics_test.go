@@ -23,7 +23,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	cfg := loopback()
 	cfg.Registerer = reg
 	c, _ := newClient(t, cfg, closed(""))
-	newClient(t, cfg, closed("")) // a second client adds to the same counters
+	newClient(t, cfg, closed("")) // this second client adds to the counters of the first
 	ctx := context.Background()
 	for _, path := range []string{"/", "/br"} {
 		_, _ = c.Get(ctx, Request{URL: p.id(path)}) // the test checks the counters, not the result

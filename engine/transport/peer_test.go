@@ -144,7 +144,7 @@ func (m *memory) Learn(_ context.Context, host string, d signature.Dialect) {
 	m.learn++
 }
 
-// closed is a gate that refuses one host.
+// closed is a gate that refuses the host that it names.
 type closed string
 
 func (c closed) Check(host string) error {

@@ -256,7 +256,7 @@ func freePort(t testing.TB) string {
 	for range 100 {
 		port := strconv.Itoa(16384 + rand.IntN(16384))
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			_ = l.Close() // the listener only showed that the port is free
+			_ = l.Close() // the listener only showed that the port is free, so the error does not matter
 			return port
 		}
 	}

@@ -68,7 +68,7 @@ func makeNoise(n int) []byte {
 	return b
 }
 
-// Device is a client of an actor.
+// Device is an actor's client.
 type Device struct {
 	Identity string
 	suite    uint16 // the suite of its key package
@@ -147,7 +147,7 @@ func (d *Device) newLeaf(key, source []byte) []byte {
 type Group struct {
 	ID     string
 	Epoch  uint64
-	Leaves []*Device // nil for a blank leaf
+	Leaves []*Device // a blank leaf is nil
 
 	renewed map[*Device][]byte // the leaves that commit paths set, in place of those of key packages
 }
