@@ -261,8 +261,8 @@ func endEpoch(tx *user.Tx, to *user.HostedConversation, by vocab.ID, commit []by
 }
 
 // writeWelcomes stores one copy of a Welcome for each device that the commit adds. It also adds
-// events for the host: one about each Welcome for a device of the host, one about each actor that
-// is no member any more, and one about the commit.
+// events for the host: one about each Welcome for a device of the host, one about the actors that
+// are no members any more, and one about the commit.
 func (c *commit) writeWelcomes(ctx context.Context, tx *user.Tx, to *user.HostedConversation, change roster) (all []user.Welcome, err error) {
 	for _, a := range change.added {
 		at := slices.IndexFunc(c.welcomes, func(w *mls.Welcome) bool { return a.isIn(w) })
@@ -277,8 +277,8 @@ func (c *commit) writeWelcomes(ctx context.Context, tx *user.Tx, to *user.Hosted
 			}
 		}
 	}
-	for _, id := range change.left {
-		if err := tx.Events.Add(ctx, newEvent(eventRemoved, to, c.host, c.Caller, vocab.Doc{"seq": to.LastSeq, "objectUri": string(id)}, c.now)); err != nil {
+	if len(change.left) > 0 {
+		if err := tx.Events.Add(ctx, newEvent(eventRemoved, to, c.host, c.Caller, vocab.Doc{"seq": to.LastSeq, "removed": change.left}, c.now)); err != nil {
 			return nil, err
 		}
 	}

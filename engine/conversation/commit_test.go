@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -208,8 +209,11 @@ func TestRow9ARemovedMemberIsRefused(t *testing.T) {
 	before := s.group
 	s.commit(s.alice, mlstest.Change{Remove: []*mlstest.Device{s.bob}})
 	s.eachEvent(func(e user.Event) {
-		var told struct{ ActorURI, ObjectURI string }
-		if err := json.Unmarshal(e.Payload, &told); e.Type == "mls.member.removed" && (err != nil || told.ActorURI != aliceID || told.ObjectURI != bobID) {
+		var told struct {
+			ActorURI string
+			Removed  []string
+		}
+		if err := json.Unmarshal(e.Payload, &told); e.Type == "mls.member.removed" && (err != nil || told.ActorURI != aliceID || !slices.Equal(told.Removed, []string{bobID})) {
 			t.Errorf("the host was told of a removal by %s, want that of bob by alice", e.Payload)
 		}
 	})

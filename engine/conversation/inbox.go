@@ -215,10 +215,10 @@ func setStatus(j *user.JoinedConversation, status, resetGroup string) {
 	}
 }
 
-// saveState stores the state of the conversation and its roster, and adds an event for each actor
-// that is no member any more. If the copy has a gap, and the
-// entry was not fetched to fill one, saveState also calls NoteBehind, so that the missing messages
-// are read.
+// saveState stores the state of the conversation and its roster. It adds one event about all actors
+// that are no members any more, if the user has joined the conversation or is one of them. If the
+// copy has a gap, and the entry was not fetched to fill one, saveState also calls NoteBehind, so
+// that the missing messages are read.
 func (r *receiver) saveState(ctx context.Context) error {
 	j, e := r.conversation, r.entry
 	if e.roster != nil && e.seq >= j.RosterSeq {
@@ -227,8 +227,8 @@ func (r *receiver) saveState(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, id := range gone {
-			if err := r.tell(ctx, eventRemoved, vocab.Doc{"seq": e.seq, "objectUri": string(id)}); err != nil {
+		if slices.Contains(gone, r.Me) || j.Confirmed && len(gone) > 0 {
+			if err := r.tell(ctx, eventRemoved, vocab.Doc{"seq": e.seq, "removed": gone}); err != nil {
 				return err
 			}
 		}
@@ -310,10 +310,7 @@ func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 // and numbers.
 func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	e, a := r.entry, r.Activity
-	d["eventId"], d["actorUri"] = uuid.Must(uuid.NewV7()).String(), string(e.sender)
-	if d["objectUri"] == nil {
-		d["objectUri"] = string(e.object)
-	}
+	d["eventId"], d["actorUri"], d["objectUri"] = uuid.Must(uuid.NewV7()).String(), string(e.sender), string(e.object)
 	if a.ID != "" {
 		d["activityUri"], d["activityType"] = string(a.ID), a.Type
 	}

@@ -476,8 +476,34 @@ func TestTheUserIsToldOfARemoval(t *testing.T) {
 		}
 	}
 	h.want("events", toldOf, "conversation.welcome", "mls.member.removed", "mls.commit.received")
-	h.want("the removal", `SELECT concat_ws(' ', payload->>'actorUri', payload->>'objectUri', payload->>'seq', payload->>'conversation') FROM event_outbox WHERE type = 'mls.member.removed'`,
-		strings.Join([]string{h.Long(h.by), h.Long("us:/alice"), "2", h.uri}, " "))
+	h.want("the removal", `SELECT concat_ws(' ', payload->>'actorUri', payload->>'removed', payload->>'seq', payload->>'conversation') FROM event_outbox WHERE type = 'mls.member.removed'`,
+		strings.Join([]string{h.Long(h.by), `["` + h.Long("us:/alice") + `"]`, "2", h.uri}, " "))
+}
+
+// A host names as many members as it likes. Nobody is told of those that a user never met, and of
+// many that leave at once there is one event.
+func TestMembersThatLeaveAtOnceAreOneEvent(t *testing.T) {
+	h := newHosted(t).begun()
+	roster := func(names ...string) vocab.Doc {
+		members := []any{vocab.Doc{"id": h.Long(h.by), "role": "admin"}, vocab.Doc{"id": h.Long("us:/alice"), "role": "member"}}
+		for _, name := range names {
+			members = append(members, vocab.Doc{"id": h.Long("p:/" + name), "role": "member"})
+		}
+		return vocab.Doc{"status": "active", "mlsGroupId": h.group.ID, "mlsGeneration": h.reset, "mlsEpoch": 1, "lastSeq": h.seq, "members": members}
+	}
+	exchange := func() {
+		t.Helper()
+		for _, names := range [][]string{{"a", "b", "c"}, {}} {
+			if err := h.state(roster(names...), "p:/dave"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	exchange()
+	h.want("events of an invitation", toldOf, "conversation.welcome")
+	h.rows(`UPDATE conversations SET confirmed = true RETURNING ''`) // a device joins
+	exchange()
+	h.want("events of a conversation", `SELECT jsonb_array_length(payload->'removed')::text FROM event_outbox WHERE type = 'mls.member.removed'`, "3")
 }
 
 // 28. Two receipts for one place prove that the host tells members different things. They freeze
