@@ -41,9 +41,10 @@ func undoOfGroup(local *actor.Local) func(context.Context, *user.Tx, *Received, 
 }
 
 // restorePost stores o in place of its Tombstone. The object o is what its server shows. It has to
-// be a public post by the author that deleted it.
+// be a public post to the Group by the author that deleted it, because other Groups have no say in
+// what becomes of it.
 func restorePost(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (Effects, error) {
-	if o == nil || r.Mine(o.ID) || !isPassable(o, r.Actor.ID) || !audience.IsPublic(o.Addressing) {
+	if o == nil || r.Mine(o.ID) || !isPassable(o, r.Actor.ID) || !audience.IsPublic(o.Addressing) || !audience.Names(o.Addressing, r.Actor.ID) {
 		return Effects{}, ErrIgnored
 	}
 	stored, err := tx.Objects.Find(ctx, o.ID)

@@ -68,7 +68,7 @@ func (d Doc) WithOwnAuthors() Doc {
 		case err != nil || !r.ID.SameOrigin(id):
 			changed = true
 			continue
-		case r.Doc != nil && r.Doc["id"] == nil:
+		case r.Doc != nil && r.Doc.Text("id") == "":
 			v, changed = plainAuthor(r), true
 		}
 		own = append(own, v)
@@ -88,7 +88,7 @@ func (d Doc) WithOwnAuthors() Doc {
 
 // plainAuthor returns an object with @id as an object with an id, and a Link as an id.
 func plainAuthor(r Ref) any {
-	if r.Doc["@id"] == nil {
+	if r.Doc.Text("@id") == "" {
 		return string(r.ID)
 	}
 	d := maps.Clone(r.Doc)

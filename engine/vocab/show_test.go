@@ -170,6 +170,8 @@ func TestWithOwnAuthors(t *testing.T) {
 		`["https://p.example/bob","https://p.example/dan"]`:                           `["https://p.example/bob","https://p.example/dan"]`,
 		`["1","https://p.example/bob"]`:                                               `"https://p.example/bob"`,
 		`["alice",{"id":"https://p.example/bob"},"https://q.example/carol"]`:          `{"id":"https://p.example/bob"}`,
+		`{"id":"","type":"Link","href":"https://p.example/bob"}`:                      `"https://p.example/bob"`,
+		`{"id":"","@id":"","type":"Link","href":"https://p.example/bob"}`:             `"https://p.example/bob"`,
 		`["https://q.example/carol","https://p.example/dan","https://P.example/bob"]`: `["https://p.example/dan","https://P.example/bob"]`,
 	} {
 		d := parse(t, `{"attributedTo":`+authors+`,`+id+`}`)
