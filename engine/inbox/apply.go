@@ -144,7 +144,7 @@ func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) 
 
 // reset discards the results of an earlier run.
 func (x *applying) reset(tx *user.Tx, now time.Time) {
-	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
+	x.tx, x.stored, x.asks, x.outcome, x.reason, x.Applied = tx, false, false, outcomeApplied, "", now
 	x.Follows, x.Muted, x.Request, x.Remembers, x.effects = false, false, false, false, handler.Effects{}
 }
 

@@ -22,6 +22,7 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if !x.Tells(trust) {
 		return nil
 	}
+	x.Request = x.Request || x.asks
 	object := x.Activity.Object.ID
 	if p.Handlers.Lookup(x.Activity).Subject != nil {
 		object = p.objectID(x)

@@ -112,6 +112,7 @@ type applying struct {
 	blocked bool            // the user blocks, or the policy refuses, an actor that sent it or whose objects it brings (see actorsBehind)
 	again   bool            // another version of the activity has taken effect under its id
 	stored  bool            // set by persist: the activity is in the user's database
+	asks    bool            // set by persist: it changes or takes back a request (see isAboutRequest)
 	told    *bool           // set by mayTell: whether the budget of strangers has room for the activity's events; nil until the budget was asked
 	outcome string
 	reason  string // the reason why it is ignored

@@ -69,6 +69,9 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 	if err := p.checkPermitted(ctx, x); err != nil {
 		return err
 	}
+	if x.asks, err = isAboutRequest(ctx, x, p.Handlers); err != nil {
+		return err
+	}
 	x.Muted = p.isMuted(x)
 	if isApart || x.again || p.leavesNoRow(x) {
 		return nil

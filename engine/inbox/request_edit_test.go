@@ -27,9 +27,17 @@ func TestAnEditOfARequestTellsNoWords(t *testing.T) {
 			t.Errorf("%s has %q, want nothing", feed, got)
 		}
 	}
+	s.MustSend("p:/dave", mine, `{"id":"p:/dave/deletes/1","type":"Delete","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/001","type":"Tombstone"}}`)
+	s.MustSend("p:/dave", mine, letter(2))
+	s.MustSend("p:/dave", mine, `{"id":"p:/dave/undos/1","type":"Undo","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/creates/002","type":"Create","actor":"p:/dave","object":"p:/notes/002"}}`)
 	told := s.Column(t, s.Alice, `SELECT type || ' ' || payload::text FROM event_outbox ORDER BY seq`)
-	if len(told) == 0 || !strings.HasPrefix(told[0], "request.received ") {
-		t.Errorf("events: %q, want request.received first", told)
+	for _, event := range told {
+		if !strings.HasPrefix(event, "request.received ") {
+			t.Errorf("an event of a request is told to tokens of scope llm: %s", event)
+		}
+	}
+	if len(told) < 4 {
+		t.Errorf("events: %q, want those of two letters, an edit and a deletion", told)
 	}
 	for _, event := range told {
 		if strings.Contains(event, "psst") || strings.HasPrefix(event, "dm.") || strings.HasPrefix(event, "mention.") {

@@ -75,6 +75,18 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	return p.receiveStranger(ctx, x)
 }
 
+// isAboutRequest reports whether an Update, a Delete or an Undo is about an activity or object of
+// its actor that waits among the requests. Its event is then that of a request, because programs
+// that may not know of the request may not learn of its end either, or get ids that the stranger
+// chose.
+func isAboutRequest(ctx context.Context, x *applying, handlers *handler.Registry) (bool, error) {
+	if x.Activity.Type != vocab.Update && !handlers.Lookup(x.Activity).TakesBack || x.Activity.Object.ID == "" {
+		return false, nil
+	}
+	senders, err := x.tx.Requests.FindSenders(ctx, x.Activity.Object.ID)
+	return slices.Contains(senders, x.Actor.ID), err
+}
+
 // checkInvited drops a Welcome from a host that is a stranger, if the user wants no messages of
 // strangers. The rule is the one for private messages: an actor that the user has written to in
 // private, or whose request the user has accepted, is no stranger.

@@ -33,7 +33,7 @@ func TestEditsUnderOneIDTakeEffectInTurn(t *testing.T) {
 	if got := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE type = 'Update'`); len(got) != 1 {
 		t.Errorf("activities: %q, want one Update", got)
 	}
-	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox WHERE type = 'update.received'`); len(got) != 3 {
+	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox WHERE type = 'request.received' AND payload ->> 'activityType' = 'Update'`); len(got) != 3 {
 		t.Errorf("%d events tell of an edit, want one for each that took effect", len(got))
 	}
 }
