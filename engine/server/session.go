@@ -22,8 +22,8 @@ const (
 	sessionIdle = 30 * 24 * time.Hour
 
 	// maxSessions limits the sessions with write access of one user. The same limit applies
-	// separately to sessions without write access. A new session beyond the limit ends the
-	// oldest one of its kind.
+	// separately to sessions that only read, and to those of LLM engines. A new session beyond
+	// the limit ends the oldest one of its kind.
 	maxSessions = 100
 )
 
@@ -37,18 +37,25 @@ type sessions struct {
 }
 
 // Keys of the lists of a user's sessions. The lists do not expire, because a session that is in
-// use can outlive any time after which a list could expire. There are two lists, so that a token
-// that only reads cannot make so many sessions that it displaces sessions that may write.
+// use can outlive any time after which a list could expire. There are three lists, so that a token
+// that may do less cannot make so many sessions that it displaces sessions that may do more.
 const (
-	sessionList = "sessions"
-	readingList = "sessions:reading"
+	sessionList   = "sessions"
+	readingList   = "sessions:reading"
+	assistantList = "sessions:llm"
 )
+
+// sessionLists are the keys of all lists of a user's sessions.
+func sessionLists() []string { return []string{sessionList, readingList, assistantList} }
 
 func listOf(scopes []string) string {
 	if slices.Contains(scopes, instance.ScopeWrite) || slices.Contains(scopes, instance.ScopeAdmin) {
 		return sessionList
 	}
-	return readingList
+	if slices.Contains(scopes, instance.ScopeRead) {
+		return readingList
+	}
+	return assistantList
 }
 
 func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString(digest[:]) }
@@ -135,7 +142,7 @@ func (s sessions) check(ctx context.Context, u vocab.Username, key string) error
 
 // end ends a session and its sockets. It reports whether there was such a session.
 func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (bool, error) {
-	n, err := s.redis.Of(u).Delist(ctx, []string{sessionList, readingList}, sessionKey(digest))
+	n, err := s.redis.Of(u).Delist(ctx, sessionLists(), sessionKey(digest))
 	s.sockets.EndSessions(u, sessionKey(digest))
 	return n > 0, err
 }
@@ -145,7 +152,7 @@ func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (b
 func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
 	defer s.sockets.EndAllSessions(u) // after the keys: a session without a key opens no other socket
 	of := s.redis.Of(u)
-	for _, list := range []string{sessionList, readingList} {
+	for _, list := range sessionLists() {
 		g, err := of.Glance(ctx, nil, list, -1)
 		if err == nil && len(g.Elements) > 0 {
 			_, err = of.Delist(ctx, []string{list}, g.Elements...)

@@ -204,6 +204,19 @@ func TestAUserHasOnlySoManySessions(t *testing.T) {
 	f.get("/api/feed", bearerToken(all[101])).want(f, 401)
 }
 
+// A token of scope llm cannot end the sessions of the user's own programs by making others.
+func TestAnAssistantsSessionsDisplaceNoneOfTheUsers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withRedis(t, redistest.Start(t)))
+	reads, secret := f.begin(f.token(f.alice, instance.ScopeRead)), f.token(f.alice, instance.ScopeLLM)
+	first := f.begin(secret)
+	for range 100 {
+		f.begin(secret)
+	}
+	f.get("/api/feed", bearerToken(reads)).want(f, 200)
+	f.get("/api/me", bearerToken(first)).want(f, 401)
+}
+
 // A session ends after the server accepted the request for a socket, and before the socket is
 // open. The server refuses the socket.
 func TestNoSocketOutlivesASessionThatEndsMeanwhile(t *testing.T) {
