@@ -165,6 +165,11 @@ func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, 
 	if by == me {
 		trust = "self"
 	}
+	return addTold(ctx, tx, kind, c, by, trust, now)
+}
+
+// addTold is tellOf for an actor with any degree of trust.
+func addTold(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, by vocab.ID, trust string, now time.Time) error {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "actorUri": string(by), "trust": trust}
 	return tx.Events.Add(ctx, user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now})
 }

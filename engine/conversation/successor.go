@@ -118,5 +118,23 @@ func (r *receiver) noteSuccessor(ctx context.Context) error {
 	if err != nil || !did {
 		return err
 	}
-	return tellOf(ctx, r.tx, eventSuccessor, *before, r.Me, r.Sender.ID, r.Now)
+	return r.tellSuccessor(ctx, *before)
+}
+
+// tellSuccessor adds the event that a conversation has a successor. The sender is a contact if a
+// device of the user has joined the conversation before, and else a stranger, whose events have a
+// budget.
+func (r *receiver) tellSuccessor(ctx context.Context, before user.Conversation) error {
+	joined, err := r.tx.Joined.Find(ctx, before.ID)
+	if err != nil {
+		return err
+	}
+	trust := trustIn(joined)
+	if before.Host.Same(r.Me) {
+		trust = "contact"
+	}
+	if r.Tells != nil && !r.Tells(trust) {
+		return nil
+	}
+	return addTold(ctx, r.tx, eventSuccessor, before, r.Sender.ID, trust, r.Now)
 }

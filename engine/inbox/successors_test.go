@@ -51,9 +51,10 @@ func names(h *hosted, predecessor string) func(*said) {
 func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		member, left, closedBefore bool
-		names                      bool
+		names, invited             bool
 	}{
 		"closed before":   {member: true, closedBefore: true, names: true},
+		"invited before":  {member: true, closedBefore: true, names: true, invited: true},
 		"closed later":    {member: true, names: true},
 		"by a stranger":   {closedBefore: true},
 		"later, stranger": {},
@@ -66,6 +67,9 @@ func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 				more = append(more, "p:/dave")
 			}
 			before := withErin(t, h, more...)
+			if c.invited {
+				h.rows(`UPDATE conversations SET confirmed = false WHERE host_uri LIKE '%/erin' RETURNING uri`)
+			}
 			if c.left {
 				h.rows(`UPDATE conversation_members SET left_seq = 1 WHERE actor_uri LIKE '%/dave' RETURNING role`)
 			}
@@ -90,8 +94,9 @@ func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 				want, told = "t "+h.uri[len(h.uri)-36:], 1
 			}
 			h.want("in the end", continuations, want)
-			if got := len(h.rows(`SELECT type FROM event_outbox WHERE type = 'conversation.continued'`)); got != told {
-				t.Errorf("%d events tell of the successor, want %d", got, told)
+			trust := map[bool]string{false: "stranger", true: "contact"}[c.closedBefore && !c.invited]
+			if got := h.rows(`SELECT payload ->> 'trust' FROM event_outbox WHERE type = 'conversation.continued'`); len(got) != told || told > 0 && got[0] != trust {
+				t.Errorf("events of %q tell of the successor, want %d of a %s", got, told, trust)
 			}
 			if got := len(h.rows(`SELECT kind FROM conversation_entries WHERE kind = 'successor'`)); got != told {
 				t.Errorf("%d entries tell of the successor, want %d", got, told)
