@@ -225,4 +225,20 @@ func TestAPausedServerServesNoMembersElsewhere(t *testing.T) {
 	k.add(mlstest.NewDevice(string(k.carol.ID), start))
 	k.look("", k.carolKey).want(t, 503)
 	k.submit("/messages", map[string]any{"message": k.group.Message()}).want(t, 503)
+	k.send("/users/alice/keyPackages/claim", "{}").want(t, 503)
+}
+
+// A claim is counted by its address before its body is read and its signature is looked at.
+func TestWhoClaimsTooOftenIsRefusedFirst(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, func(d *server.Deps) {
+		d.Clients = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 2}, d.Now, 10)
+	})
+	claim := func() response { return k.send("/users/alice/keyPackages/claim", "{}") }
+	for range 2 {
+		claim().want(t, 401)
+	}
+	if r := claim().want(t, 429); r.Header.Get("Retry-After") == "" {
+		t.Error("nothing tells when there is room again")
+	}
 }

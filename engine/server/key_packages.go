@@ -162,6 +162,7 @@ type publicPackages struct {
 	*federation
 	registry *conversation.Registry
 	claims   *policy.Limiter
+	paused   bool
 }
 
 // getCollection shows everybody the key packages of last resort, one for each device.
@@ -255,7 +256,14 @@ const maxClaim = 4 << 10
 // devices.
 func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
-	body, err := readBody(a, r, s.bodies, policy.NameAddress(s.clientOf(r)), maxClaim)
+	if s.paused {
+		return fault.New(fault.Unavailable, "federation is paused here").WithCode("federation_paused")
+	}
+	client := s.clientOf(r)
+	if ok, after := s.limiter.Allow(client.String()); !ok {
+		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	}
+	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), maxClaim)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func New(d Deps) *Server {
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
 		messages:    messages,
 		recovery:    &recovery{messages, policy.RecoveryReports.Limiter(d.Now)},
-		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
+		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now), d.Paused},
 		peers:       &conversationPeers{inboxes, messages, d.Paused},
 		realtime:    &realtime{inboxes, d.Sockets, d.Paused},
 		pages:       &pages{a, &actors{a}, &storedDocuments{a}, d.Profiles, d.Threads, d.PageSize, recent},
