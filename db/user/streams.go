@@ -56,12 +56,12 @@ type StreamObject struct {
 	AddedAt  time.Time
 }
 
-const readStreamObjects = `SELECT o.object_uri AS object, o.id, o.activity_uri AS activity, o.added_at FROM stream_objects o JOIN streams s ON s.id = o.stream_id WHERE s.uri = $1`
+const readStreamObjects = `SELECT o.object_uri AS object, o.id, o.activity_uri AS activity, o.added_at FROM stream_objects o JOIN streams s ON s.id = o.stream_id WHERE s.uri = @stream`
 
 // ListObjects returns up to n objects of a stream after a place, the last added first.
 func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place, n int) ([]StreamObject, error) {
 	if after == nil {
-		return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` ORDER BY o.added_at DESC, o.id DESC LIMIT $2`, stream, n)
+		return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` ORDER BY o.added_at DESC, o.id DESC LIMIT @n`, named{"stream": stream, "n": n})
 	}
 	return collect[StreamObject](ctx, t.tx, "list objects of stream", readStreamObjects+` AND (o.added_at, o.id) < (@at, @id) ORDER BY o.added_at DESC, o.id DESC LIMIT @n`,
 		named{"stream": stream, "n": n, "at": after.At, "id": after.ID})
@@ -69,7 +69,7 @@ func (t Streams) ListObjects(ctx context.Context, stream vocab.ID, after *Place,
 
 // FindObject returns an object of a stream, nil when the object is not in the stream.
 func (t Streams) FindObject(ctx context.Context, stream, object vocab.ID) (*StreamObject, error) {
-	return one[StreamObject](ctx, t.tx, "read object of stream", readStreamObjects+` AND o.object_uri = $2`, stream, object)
+	return one[StreamObject](ctx, t.tx, "read object of stream", readStreamObjects+` AND o.object_uri = @object`, named{"stream": stream, "object": object})
 }
 
 // AddObject puts an object into a stream, unless the stream has it already.
