@@ -107,13 +107,15 @@ func (c tab) keptPackages() (contents []string) {
 	return contents
 }
 
-// shownPackage returns the one key package of the page's device in the public collection.
+// shownPackage returns the one key package of the page's device in the public collection. It reads
+// again if the device replaces the key package meanwhile.
 func (c tab) shownPackage() string {
 	c.t.Helper()
-	kept := c.keptPackages()
-	shown := slices.DeleteFunc(publicPackages(c.t, c.user()), func(content string) bool { return !slices.Contains(kept, content) })
-	if len(shown) != 1 {
-		c.t.Fatalf("everybody sees %d key packages of the browser", len(shown))
-	}
+	var shown []string
+	enginetest.Eventually(c.t, "everybody sees one key package of the browser", func() bool {
+		kept := c.keptPackages()
+		shown = slices.DeleteFunc(publicPackages(c.t, c.user()), func(content string) bool { return !slices.Contains(kept, content) })
+		return len(shown) == 1
+	})
 	return shown[0]
 }
