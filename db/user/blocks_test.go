@@ -84,7 +84,7 @@ func TestNothingSlipsInBesideABlock(t *testing.T) {
 			if err := tx.Blocks.Add(ctx, block(carol, user.Outbound), time.Now()); err != nil {
 				return err
 			}
-			ended, err := tx.Relationships.End(ctx, user.Follower, carol)
+			ended, err := tx.Relationships.End(ctx, user.Follower, carol, now)
 			if err == nil && !ended {
 				t.Error("the block found no follow to end")
 			}

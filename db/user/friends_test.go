@@ -56,7 +56,7 @@ func TestFriendshipsStandBesideEachOther(t *testing.T) {
 		return nil
 	})
 	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		ended, err := tx.Relationships.End(ctx, user.FriendOf, bob)
+		ended, err := tx.Relationships.End(ctx, user.FriendOf, bob, now)
 		if err != nil || !ended {
 			t.Errorf("Relationships.End = %t, %v", ended, err)
 		}

@@ -104,13 +104,32 @@ func pagesOfRelationship(kind string) Pages {
 	return 0
 }
 
-// End removes a relationship and reports whether there was one.
-func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
+// End removes a relationship and reports whether there was one. It stores the time at as the end of
+// a follow of the user (see FindEnd).
+func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID, at time.Time) (bool, error) {
 	t.ahead.forgetActor(actor)
 	t.touched.touchActor(pagesOfRelationship(kind), actor)
 	stored, relation := storedType(kind)
-	n, err := t.execBeside(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = $3`, actor, stored, relation)
-	return n == 1, err
+	var began []vocab.ID
+	err := t.query(ctx, "end relationship", column(&began), `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = $3 RETURNING activity_uri`, actor, stored, relation)
+	if err != nil || len(began) == 0 {
+		return false, err
+	}
+	if kind == Follower {
+		t.unsent.later(`INSERT INTO ended_follows (digest, ended_at) VALUES ($1, $2)
+			ON CONFLICT (digest) DO UPDATE SET ended_at = greatest(ended_follows.ended_at, excluded.ended_at)`, Owned{began[0], actor}.key(), at)
+	}
+	return true, nil
+}
+
+// FindEnd returns when the follow of the user that this Follow made ended last. The time is zero if
+// it never ended, or the Follow never made one.
+func (t Relationships) FindEnd(ctx context.Context, follow Owned) (at time.Time, err error) {
+	var ends []time.Time
+	if err := t.query(ctx, "read end of follow", column(&ends), `SELECT ended_at FROM ended_follows WHERE digest = $1`, follow.key()); err != nil || len(ends) == 0 {
+		return time.Time{}, err
+	}
+	return ends[0], nil
 }
 
 // List returns up to n accepted follows of a type after a place, the newest first.

@@ -43,7 +43,7 @@ func TestAFollowIsOneRowWhateverComesAboutIt(t *testing.T) {
 			t.Errorf("Relationships.Count = %d, %v", n, err)
 		}
 		for _, want := range []bool{true, false} {
-			if had, err := tx.Relationships.End(ctx, user.Follower, bob); had != want || err != nil {
+			if had, err := tx.Relationships.End(ctx, user.Follower, bob, now); had != want || err != nil {
 				t.Errorf("Relationships.End = %t, %v; want %t", had, err, want)
 			}
 		}

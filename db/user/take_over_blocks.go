@@ -45,7 +45,7 @@ func (t Blocks) restore(ctx context.Context, b DatedBlock) error {
 		return err
 	}
 	for _, kind := range RelationshipTypes {
-		if _, err := t.all.Relationships.End(ctx, kind, b.Actor); err != nil {
+		if _, err := t.all.Relationships.End(ctx, kind, b.Actor, time.Now()); err != nil {
 			return err
 		}
 	}

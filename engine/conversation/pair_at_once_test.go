@@ -3,6 +3,7 @@ package conversation_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
@@ -17,7 +18,7 @@ func (s *scene) endFriendship(ctx context.Context, tx *user.Tx) error {
 	if err := tx.HoldAudience(ctx); err != nil {
 		return err
 	}
-	if _, err := tx.Relationships.End(ctx, vocab.FriendOf, bobID); err != nil {
+	if _, err := tx.Relationships.End(ctx, vocab.FriendOf, bobID, time.Now()); err != nil {
 		return err
 	}
 	_, err := tx.Pairs.Close(ctx, bobID, bobID, s.now())

@@ -237,7 +237,7 @@ func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, no
 func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID, now time.Time) error {
 	changed := false
 	for _, kind := range user.RelationshipTypes {
-		ended, err := tx.Relationships.End(ctx, kind, actor)
+		ended, err := tx.Relationships.End(ctx, kind, actor, now)
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func receiveOfferAnswer(ctx context.Context, tx *user.Tx, r *Received, offer use
 	}
 	e := Effects{Changed: true}
 	if status == user.Rejected {
-		_, err := tx.Relationships.End(ctx, offer.Type, offer.Actor)
+		_, err := tx.Relationships.End(ctx, offer.Type, offer.Actor, r.Now)
 		return e, err
 	}
 	if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil {
@@ -164,5 +164,5 @@ func endAnswered(ctx context.Context, tx *user.Tx, r *Received, offer vocab.ID) 
 	if err != nil || rel == nil || rel.Status != user.Accepted {
 		return false, err
 	}
-	return tx.Relationships.End(ctx, rel.Type, rel.Actor)
+	return tx.Relationships.End(ctx, rel.Type, rel.Actor, r.Now)
 }

@@ -30,9 +30,19 @@ func (r *Registry) ComesAgain(ctx context.Context, tx *user.Tx, x *Received) (bo
 // seconds.
 func (r *Received) isSignedAfter(at time.Time) bool { return r.Signed.After(at.Truncate(time.Second)) }
 
-// isFollowAgain reports whether a Follow takes effect again: as a new one if there is no
-// relationship, and to send another Accept if the actor follows the user by this very Follow.
-func isFollowAgain(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
+// endTime returns the end of a follow that the activity ends: when it arrived, or when it was
+// signed if that is later, since a server's clock may be fast.
+func (r *Received) endTime() time.Time {
+	if r.Signed.After(r.Now) {
+		return r.Signed
+	}
+	return r.Now
+}
+
+// readmitFollow lets a Follow take effect again: as a new one if the follow that it made has ended
+// before the request was signed, and to send another Accept if the actor follows the user by this
+// very Follow. A Follow whose id was merely claimed by its Undo never made one.
+func readmitFollow(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
 	if !r.Activity.Object.ID.Same(r.Me) {
 		return false, nil
 	}
@@ -41,7 +51,11 @@ func isFollowAgain(ctx context.Context, tx *user.Tx, r *Received) (bool, error) 
 	case err != nil:
 		return false, err
 	case rel == nil:
-		return hasFollowEnded(ctx, tx, r)
+		ended, err := tx.Relationships.FindEnd(ctx, r.own(r.Activity.ID))
+		if err != nil || ended.IsZero() {
+			return false, err
+		}
+		return r.readmitAfter(ctx, tx, ended)
 	case rel.Status != user.Accepted || !rel.Activity.Same(r.Activity.ID):
 		return false, nil
 	}
@@ -49,36 +63,26 @@ func isFollowAgain(ctx context.Context, tx *user.Tx, r *Received) (bool, error) 
 	return err == nil && (sent == nil || r.Applied.Sub(sent.Published) >= acceptedAgainAfter), err
 }
 
-// hasFollowEnded reports whether the Follow had an effect that ended before the request was
-// signed. A Follow whose id was merely claimed by its Undo never had an effect. Its end is the
-// Undo, the user's Reject or the actor's Block.
-func hasFollowEnded(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
-	follow := r.Activity.ID
-	stored, err := tx.Activities.FindBy(ctx, r.own(follow))
+// readmitUndo lets an Undo take effect again, because the actor follows the user by the Follow that
+// it names, and the request was signed after that follow began and after it ended before.
+func readmitUndo(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
+	follow := r.Activity.Object.ID
+	rel, err := tx.Relationships.Find(ctx, user.Follower, r.Actor.ID)
+	if err != nil || rel == nil || follow == "" || !rel.Activity.Same(follow) || !r.isSignedAfter(rel.CreatedAt) {
+		return false, err
+	}
+	ended, err := tx.Relationships.FindEnd(ctx, r.own(follow))
 	if err != nil {
 		return false, err
 	}
-	had := stored != nil
-	for _, end := range []user.Activity{
-		{Type: vocab.Undo, Actor: r.Actor.ID, Object: follow},
-		{Type: vocab.Reject, Actor: r.Me, Object: follow},
-		{Type: vocab.Block, Actor: r.Actor.ID, Object: r.Me},
-	} {
-		ended, err := tx.Activities.Latest(ctx, end.Type, end.Actor, end.Object)
-		if err != nil || ended != nil && !r.isSignedAfter(ended.Published) {
-			return false, err
-		}
-		had = had || ended != nil && end.Type == vocab.Undo
-	}
-	return had, nil
+	return r.readmitAfter(ctx, tx, ended)
 }
 
-// isUndoAgain reports whether an Undo takes effect again, because the actor follows the user by
-// the Follow that it names.
-func isUndoAgain(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
-	rel, err := tx.Relationships.Find(ctx, user.Follower, r.Actor.ID)
-	if err != nil || rel == nil || r.Activity.Object.ID == "" {
-		return false, err
+// readmitAfter lets the activity take effect again if its request was signed after a time. Then it
+// removes the row of the earlier activity with this id, so that this one is stored as it came.
+func (r *Received) readmitAfter(ctx context.Context, tx *user.Tx, at time.Time) (bool, error) {
+	if !r.isSignedAfter(at) {
+		return false, nil
 	}
-	return rel.Activity.Same(r.Activity.Object.ID) && r.isSignedAfter(rel.CreatedAt), nil
+	return true, tx.Activities.Remove(ctx, r.own(r.Activity.ID))
 }

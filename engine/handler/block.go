@@ -36,7 +36,7 @@ func newBlock(local *actor.Local) Handler {
 			}
 			e := Effects{Unfollowed: true}
 			for _, kind := range user.RelationshipTypes {
-				ended, err := tx.Relationships.End(ctx, kind, r.Actor.ID)
+				ended, err := tx.Relationships.End(ctx, kind, r.Actor.ID, r.endTime())
 				if err != nil {
 					return e, err
 				}
@@ -97,7 +97,7 @@ func endFollows(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent) e
 	if err != nil || follower == nil {
 		return err
 	}
-	if _, err := tx.Relationships.End(ctx, user.Follower, s.Target.ID); err != nil {
+	if _, err := tx.Relationships.End(ctx, user.Follower, s.Target.ID, s.Now); err != nil {
 		return err
 	}
 	written, err := Written(ctx, tx, user.Owned{ID: follower.Activity, Actor: follower.Actor})
@@ -109,7 +109,7 @@ func endFollows(ctx context.Context, tx *user.Tx, local *actor.Local, s *Sent) e
 
 // endFollowing ends the user's follow of an actor, and sends the Undo of it.
 func endFollowing(ctx context.Context, out sender, rel *user.Relationship, from *vocab.Actor) error {
-	if _, err := out.tx.Relationships.End(ctx, user.Following, rel.Actor); err != nil {
+	if _, err := out.tx.Relationships.End(ctx, user.Following, rel.Actor, out.now); err != nil {
 		return err
 	}
 	return out.sendAboutActivity(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)

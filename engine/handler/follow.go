@@ -12,7 +12,7 @@ import (
 
 // newFollow returns the handler of Follow: an actor wants to receive the user's posts
 // (ActivityPub §7.5). If a follower sends a Follow again, it gets an Accept again. For a Follow
-// under the same id it gets one at most once an hour (see isFollowAgain).
+// under the same id it gets one at most once an hour (see readmitFollow).
 func newFollow(local *actor.Local, profiles Profiles) Handler {
 	return Handler{
 		Concern:    audience.Concern{Owner: true},
@@ -21,14 +21,14 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 		ChangesWho: true,
 		Relates:    true,
 		Check:      checkObject,
-		Again:      isFollowAgain,
+		Again:      readmitFollow,
 		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
 			return endFollow(ctx, tx, r, user.Follower, func(rel *user.Relationship) bool {
 				return rel.Activity.Same(d.id) || !d.stored && (d.about.Same(r.Me) || d.about == "" && r.Named)
 			})
 		},
 		SentUndone: func(ctx context.Context, tx *user.Tx, s *Sent) error {
-			_, err := tx.Relationships.End(ctx, user.Following, s.Target.ID)
+			_, err := tx.Relationships.End(ctx, user.Following, s.Target.ID, s.Now)
 			return err
 		},
 		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
@@ -96,5 +96,5 @@ func endFollow(ctx context.Context, tx *user.Tx, r *Received, kind string, is fu
 	if err != nil || rel == nil || !is(rel) {
 		return false, err
 	}
-	return tx.Relationships.End(ctx, kind, r.Actor.ID)
+	return tx.Relationships.End(ctx, kind, r.Actor.ID, r.endTime())
 }

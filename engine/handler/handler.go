@@ -38,7 +38,7 @@ type Handler struct {
 	// SentUndone takes back an activity that the user sent.
 	SentUndone func(ctx context.Context, tx *user.Tx, s *Sent) error
 	// Again reports whether a received activity takes effect once more although its id is in
-	// use (see Registry.ComesAgain). If Again is nil, it never does.
+	// use (see Registry.ComesAgain), and makes room for its row. If Again is nil, it never does.
 	Again func(ctx context.Context, tx *user.Tx, r *Received) (bool, error)
 	// Subject names the thing that a received activity is about. If Subject is nil, that thing
 	// is the activity's object.

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -148,23 +149,23 @@ func isOvertaken(ctx context.Context, tx *user.Tx, r *Received, own *user.Relati
 // undoOffer ends the friendship that an Offer made or asked for. It compares the Offer's id,
 // because a late Undo must not end a newer friendship.
 func undoOffer(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
-	return endFriendship(ctx, tx, r.Actor.ID, user.Inbound, d.id)
+	return endFriendship(ctx, tx, r.Actor.ID, user.Inbound, d.id, r.Now)
 }
 
 // undoOwnOffer ends the friendship that the user's Offer made or asked for.
 func undoOwnOffer(ctx context.Context, tx *user.Tx, s *Sent) error {
-	_, err := endFriendship(ctx, tx, s.Target.ID, user.Outbound, s.Activity.Object.ID)
+	_, err := endFriendship(ctx, tx, s.Target.ID, user.Outbound, s.Activity.Object.ID, s.Now)
 	return err
 }
 
 // endFriendship ends the relationship that an Offer made or asks for, and reports whether there
 // was one.
-func endFriendship(ctx context.Context, tx *user.Tx, with vocab.ID, direction string, offer vocab.ID) (bool, error) {
+func endFriendship(ctx context.Context, tx *user.Tx, with vocab.ID, direction string, offer vocab.ID, at time.Time) (bool, error) {
 	rel, err := findFriendship(ctx, tx, with, direction, offer)
 	if err != nil || rel == nil {
 		return false, err
 	}
-	return tx.Relationships.End(ctx, rel.Type, with)
+	return tx.Relationships.End(ctx, rel.Type, with, at)
 }
 
 // findFriendship returns the relationship that an Offer made or asks for, or nil if there is
@@ -209,7 +210,7 @@ func endFriendships(ctx context.Context, out sender, with *vocab.Actor) error {
 		if rel == nil {
 			continue
 		}
-		if _, err := out.tx.Relationships.End(ctx, kind, with.ID); err != nil {
+		if _, err := out.tx.Relationships.End(ctx, kind, with.ID, out.now); err != nil {
 			return err
 		}
 		if err := sendEndOf(ctx, out, rel, with); err != nil {

@@ -28,7 +28,7 @@ func newReject(local *actor.Local) Handler {
 			if s.Activity.Object.Type() == vocab.Offer {
 				return rejectOffer(ctx, tx, s)
 			}
-			if _, err := tx.Relationships.End(ctx, user.Follower, s.Target.ID); err != nil {
+			if _, err := tx.Relationships.End(ctx, user.Follower, s.Target.ID, s.Now); err != nil {
 				return err
 			}
 			groups, err := tx.Groups.ListOf(ctx, s.Target.ID)
@@ -42,6 +42,6 @@ func newReject(local *actor.Local) Handler {
 
 // rejectOffer ends the friendship that an actor's Offer made or asks for.
 func rejectOffer(ctx context.Context, tx *user.Tx, s *Sent) error {
-	_, err := endFriendship(ctx, tx, s.Target.ID, user.Inbound, s.Activity.Object.ID)
+	_, err := endFriendship(ctx, tx, s.Target.ID, user.Inbound, s.Activity.Object.ID, s.Now)
 	return err
 }

@@ -19,7 +19,7 @@ func Unlisted(ctx context.Context, tx *user.Tx, l Listing, follow vocab.ID) erro
 	if err != nil || rel == nil || rel.Status != user.Accepted || rel.Activity != follow {
 		return err
 	}
-	if _, err := tx.Relationships.End(ctx, user.Following, l.By.ID); err != nil {
+	if _, err := tx.Relationships.End(ctx, user.Following, l.By.ID, l.Now); err != nil {
 		return err
 	}
 	p := Payload{Activity: follow, Type: vocab.Follow, Actor: l.By.ID, Object: l.By.ID, Trust: TrustStranger}

@@ -28,7 +28,7 @@ func newUndo(types *Registry) Handler {
 			return vocab.IDOf(a.Object.Doc.Text("object"))
 		},
 		Check:    u.checkUndo,
-		Again:    isUndoAgain,
+		Again:    readmitUndo,
 		Received: u.receiveUndo,
 		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			if takeBack := types.OfType(s.Activity.Object.Type()).SentUndone; takeBack != nil {

@@ -65,7 +65,7 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 			bob.Up(t, bob.Alice)
 			if tt.blocked {
 				err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *user.Tx) error {
-					if _, err := tx.Relationships.End(ctx, user.Following, vocab.ID(alice)); err != nil {
+					if _, err := tx.Relationships.End(ctx, user.Following, vocab.ID(alice), time.Now()); err != nil {
 						return err
 					}
 					return tx.Blocks.Add(ctx, user.Block{Actor: vocab.ID(alice), Direction: user.Outbound, Activity: vocab.ID(me + "/activities/b")}, s.Now())

@@ -175,7 +175,7 @@ func TestFormerFollowerIsOwedNoEditedWords(t *testing.T) {
 	d := town(t)
 	create := d.must("CreateNote", map[string]any{"content": "firstmarker", "visibility": "followers"})
 	d.write(func(ctx context.Context, tx *user.Tx) error {
-		_, err := tx.Relationships.End(ctx, user.Follower, dan)
+		_, err := tx.Relationships.End(ctx, user.Follower, dan, time.Now())
 		return err
 	})
 	d.must("UpdateObject", map[string]any{"objectId": create.Object, "content": "secondmarker"})
