@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -288,5 +289,49 @@ func TestAFollowedDomainHasSoMuchStoredADayForEachFollower(t *testing.T) {
 	settled(t, alice, bob)
 	if a, b := alice.Column(t, alice.Alice, `SELECT uri FROM objects`), bob.Column(t, bob.Alice, `SELECT uri FROM objects`); len(a) != n+2 || len(b) != 1 {
 		t.Errorf("a day later alice has %d posts and bob %d, want %d and 1", len(a), len(b), n+2)
+	}
+}
+
+// Some servers send every Follow, and every Undo, under one id. Each that takes effect costs as
+// much as one under an id of its own.
+func TestAFollowThatComesAgainCostsAsMuchAsANewOne(t *testing.T) {
+	const padded = `{"id":"p:/follows/N","type":"Follow","actor":"p:/carol","object":"us:/alice","note":"LONG"}`
+	const undo = `{"id":"p:/follows/N/undo","type":"Undo","actor":"p:/carol","object":{"id":"p:/follows/N","type":"Follow","actor":"p:/carol","object":"us:/alice"}}`
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	counts := func(isSame bool, stored, told int) (follows int, events, rows []string) {
+		t.Helper()
+		s := stage.Scene(t)
+		s.Inbox.StoreDaily(stored)
+		s.Inbox.TellDaily(told)
+		for n := range 20 {
+			if isSame {
+				n = 0
+			}
+			with := strings.NewReplacer("N", strconv.Itoa(n), "LONG", strings.Repeat("x", 3<<10))
+			s.Later(2 * time.Second)
+			if err := s.Send("p:/carol", mine, with.Replace(padded)); err == nil {
+				follows++
+			} else if fault.KindOf(err) != fault.RateLimited {
+				t.Fatal(err)
+			}
+			s.Later(2 * time.Second)
+			s.MustSend("p:/carol", mine, with.Replace(undo))
+		}
+		return follows, s.Column(t, s.Alice, `SELECT type FROM event_outbox WHERE type = 'follow.received'`),
+			s.Column(t, s.Alice, `SELECT uri FROM activities WHERE direction = 'inbound' UNION ALL SELECT activity_uri FROM feed`)
+	}
+	for _, limit := range []struct{ stored, told int }{{20 << 10, 1000}, {1 << 20, 8}} {
+		wantFollows, wantEvents, _ := counts(false, limit.stored, limit.told)
+		follows, events, rows := counts(true, limit.stored, limit.told)
+		if follows != wantFollows || len(events) != len(wantEvents) {
+			t.Errorf("under one id there were %d Follows and %d events, under ids of their own %d and %d", follows, len(events), wantFollows, len(wantEvents))
+		}
+		if follows == 20 && len(events) == 20 {
+			t.Errorf("%+v limited nothing", limit)
+		}
+		if len(rows) > 2 {
+			t.Errorf("the rows at the end are %q, want at most those of the last Follow and its Undo", rows)
+		}
 	}
 }
