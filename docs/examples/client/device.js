@@ -126,8 +126,11 @@ class Device {
   /** Keeps the group that a conversation goes on in, with what was said and still waits in the one before. */
   async #keepNext(kept, conversation, used = []) {
     const before = (await this.#store.list("groups")).filter((group) => group.conversation === conversation && group.id !== kept.id)
+    for (const group of before) await this.#in(conversation, group).readLog() // its keys are deleted here
     const said = (await Promise.all(before.map(({ id }) => this.#store.messagesOf(id, 0)))).flat()
-    Object.assign(kept, { conversation, read: Math.max(kept.read, ...before.map(({ read }) => read)) })
+    // What the server took and the log did not show: a group that is lost reads on no more.
+    said.push(...before.flatMap(({ id, sent }) => sent.filter(({ seq }) => seq).map(({ seq, at, text }) => ({ group: id, seq, at, sender: this.#actor, text }))))
+    Object.assign(kept, { conversation, read: Math.max(kept.read, ...before.map(({ last = 0 }) => last)) })
     kept.sent = before.flatMap(({ sent }) => sent).filter(({ seq }) => !seq).map(({ text, at }) => ({ text, at }))
     await this.#store.write({ groups: [kept], messages: said.map((entry) => ({ ...entry, group: kept.id })) },
       { groups: before.map(({ id }) => id), messages: said.map(({ group, seq }) => [group, seq]), packages: used })

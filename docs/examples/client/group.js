@@ -8,6 +8,7 @@ import * as mls from "./mls.js"
 /** The record of a group that the device has just begun or joined. */
 export const newGroup = (id, state) => ({
   id, state, conversation: "", joined: mls.epochOf(state), read: 0, // the number up to which it has read the log
+  last: 0, // the number of the last entry that is its own: what comes before is not of the next group
   sent: [], // messages of its own that are not in the log yet
   pending: null, // the commit of its own that was not answered yet, with the state after it
   lost: "", // why it cannot go on
@@ -27,12 +28,13 @@ export class Group {
 
   /** Reads the log, and sends what waits. */
   async catchUp() {
-    await this.#readLog()
+    await this.readLog()
     if (this.#kept.pending && !this.#kept.lost) await this.#submit()
     if (!this.#kept.lost) await this.#deliver()
   }
 
-  async #readLog() {
+  /** Reads the log, and sends nothing: all that is left to do in a group before a reset. */
+  async readLog() {
     for (let more = true; more && !this.#kept.lost;) {
       const page = await read(`${this.#path}/log`, { after: this.#kept.read }).catch((failure) => {
         if (failure.code !== "not_member") throw failure
@@ -55,7 +57,7 @@ export class Group {
     this.#kept.sent.push(message)
     await this.#keep()
     await this.#deliver()
-    await this.#readLog()
+    await this.readLog()
   }
 
   /** Commits what choose wants of the members that there are: again, when another commit is first. */
@@ -127,6 +129,7 @@ export class Group {
   async #readEntry(entry) {
     if (entry.seq <= this.#kept.read || this.#kept.lost) return []
     this.#kept.read = entry.seq
+    if (mls.headerOf(entry.content).group === this.#kept.id) this.#kept.last = entry.seq
     if (entry.kind === "commit") return this.#applyCommit(entry)
     return entry.kind === "application" ? this.#openMessage(entry) : []
   }

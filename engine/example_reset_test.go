@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
+)
+
+// A reset of a chat loses no message in the example client, and sends none to anybody who was not
+// in the chat before.
+func TestAResetLosesNothingInTheExampleClient(t *testing.T) {
+	browser, devices := browsertest.Start(t), enginetest.StartDevices(t)
+	links := clientLinks(t, "--ts-mls", enginetest.MLSPackages(t))
+	s := &chatStory{browser: browser, devices: devices, links: links, alice: openClient(t, browser, links["alice"]), bob: openClient(t, browser, links["bob"])}
+	followInClient(s.alice, s.bob)
+	s.alice.goTo("chats")
+	s.alice.await("the form", `!document.querySelector("#beginner").hidden`)
+	s.alice.page.TypeInto(t, "#beginner input", s.bob.handle)
+	s.alice.page.Press(t, "Enter")
+	s.alice.awaitMembers(s.alice, s.bob)
+	s.bob.await("the chat", `document.querySelector("#me").textContent`)
+	s.bob.goTo("chats")
+	s.bob.awaitIn(s.alice.handle, ".state", "Encrypted. 2 members.")
+	s.bob.clickIn(s.alice.handle, ".chat")
+	s.bob.awaitMembers(s.alice, s.bob)
+	for _, scene := range []struct {
+		name string
+		play func(*testing.T)
+	}{
+		{"messages that a closed browser had not read", s.unreadAtReset},
+		{"messages that who begins the group had not read", s.unreadByBeginner},
+	} {
+		t.Run(scene.name, func(t *testing.T) { s.in(t); scene.play(t) })
+	}
+}
+
+// askReset lets alice's program ask for a reset, as an admin does.
+func (s *chatStory) askReset(t *testing.T) {
+	t.Helper()
+	var chat string
+	s.alice.page.Run(t, `new URLSearchParams(location.hash.split("?")[1]).get("uri")`, &chat)
+	if got := s.alice.user().Ask(t, http.MethodPost, "/api/conversations/"+chat+"/reset", map[string]any{}); got.Status != http.StatusAccepted {
+		t.Fatalf("the reset is answered %d %s", got.Status, got.Body)
+	}
+	s.alice.await("that a new group may begin", `!document.querySelector("#resetter").hidden`)
+}
+
+// awaitGroup waits until a window shows the next group of two devices.
+func (c tab) awaitGroup() {
+	c.t.Helper()
+	c.await("the next group", `document.querySelector("#writer")?.hidden === false && document.querySelector("#resetter").hidden`)
+	c.awaitKeys(2)
+}
+
+// failFetches lets the requests of a page fail whose paths contain part. It begins when the path of
+// a request ends with from, or at once, and ends when the path of one ends with until, or never.
+func (c tab) failFetches(part, from, until string) {
+	c.t.Helper()
+	c.page.Run(c.t, fmt.Sprintf(`{
+		const real = window.realFetch ??= window.fetch
+		let isAway = !%[2]q
+		window.fetch = async (path, options) => {
+			if (%[3]q && path.endsWith(%[3]q)) window.fetch = real
+			else if (isAway && path.includes(%[1]q)) throw new TypeError("the server is away")
+			if (%[2]q && path.endsWith(%[2]q)) isAway = true
+			return real(path, options)
+		}
+	}`, part, from, until), nil)
+}
+
+// unreadAtReset closes bob's page before it has read the log. The log then has a message of his
+// own, and five of alice's, in the group before the reset.
+func (s *chatStory) unreadAtReset(t *testing.T) {
+	var chat string
+	s.bob.page.Run(t, "location.href", &chat)
+	s.bob.failFetches("/log?", "/messages", "")
+	s.bob.sayInChat("Taken, and not read.")
+	s.alice.awaitSaid("Taken, and not read.")
+	s.bob.page.Run(t, `location.href = "about:blank"`, nil)
+	said := []string{"Taken, and not read."}
+	for n := range 5 {
+		said = append(said, fmt.Sprintf("Before the reset, %d.", n))
+		s.alice.sayInChat(said[n+1])
+		s.alice.awaitSaid(said...)
+	}
+	s.askReset(t)
+	s.alice.page.Click(t, "#resetter button")
+	s.alice.awaitGroup()
+	s.alice.sayInChat("After the reset.")
+	said = append(said, "After the reset.")
+	s.alice.awaitSaid(said...)
+	s.bob.page.Run(t, "location.href = "+strconv.Quote(chat), nil)
+	s.bob.awaitGroup()
+	s.bob.awaitSaid(said...)
+	s.bob.sayInChat("All is here.")
+	s.alice.awaitSaid(append(said, "All is here.")...)
+}
+
+// unreadByBeginner lets alice begin the group before her page has read what bob wrote.
+func (s *chatStory) unreadByBeginner(t *testing.T) {
+	s.alice.failFetches("/log?", "", "/reset")
+	s.bob.sayInChat("Unread by Alice.")
+	s.bob.awaitSaid("Unread by Alice.")
+	s.askReset(t)
+	s.alice.page.Click(t, "#resetter button")
+	s.alice.awaitGroup()
+	s.bob.awaitGroup()
+	s.bob.sayInChat("Read by Alice.")
+	s.alice.awaitSaid("Unread by Alice.", "Read by Alice.")
+}
