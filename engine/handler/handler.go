@@ -126,7 +126,7 @@ type Received struct {
 	Request    bool                       // it is a stranger's private message, which waits among the requests
 	Blocked    bool                       // the user blocks the sender; only set if the handler stores the activity itself (Apart)
 	Now        time.Time                  // when it arrived
-	Signed     time.Time                  // when the request that brought it was signed; zero if it comes from the journal or from a local user
+	Signed     time.Time                  // when the request that brought it was signed, or an earlier time; zero if it comes from a local user, or from the journal and a forwarder
 	Remembers  bool                       // there is room to store ids of the sender
 	Applied    time.Time                  // when it takes effect, and when the deliveries that it causes are due; maybe long after Now
 

@@ -591,6 +591,36 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	}
 }
 
+// Some servers send every Follow under one id. The journal does not have the time at which one
+// that waits was signed. So it takes effect again if the follow ended long before it arrived.
+func TestAFollowThatComesAgainMayWait(t *testing.T) {
+	alice, bob := two(t)
+	me := string(bob.ID("us:/alice"))
+	inbox := strings.Replace(mine, "us:/alice", me, 1)
+	follows := `{"id":"p:/follows/1","type":"Follow","actor":"p:/dave","object":"` + me + `"}`
+	request := alice.Request("p:/dave", inbox, follows)
+	if err := alice.Receive(request, inbox, follows); err != nil {
+		t.Fatal(err)
+	}
+	alice.Later(2 * time.Second)
+	alice.MustSend("p:/dave", inbox, `{"id":"p:/undos/1","type":"Undo","actor":"p:/dave","object":`+follows+`}`)
+	for _, wait := range []struct {
+		after string
+		want  int
+	}{{"0 hours", 0}, {"3 hours", 1}} {
+		bob.Down(t, bob.Alice)
+		if err := alice.Receive(request, inbox, follows); err != nil {
+			t.Fatal(err)
+		}
+		alice.Instance(t, `UPDATE intake SET received_at = received_at + interval '`+wait.after+`'`)
+		bob.Up(t, bob.Alice)
+		settled(t, bob)
+		if got := bob.Column(t, bob.Alice, `SELECT actor_uri FROM relationships WHERE type = 'follower'`); len(got) != wait.want {
+			t.Errorf("after %s the followers are %q, want %d", wait.after, got, wait.want)
+		}
+	}
+}
+
 // lines receives the lines of a log. It drops lines for which it has no room.
 type lines chan string
 

@@ -2,13 +2,13 @@ package signature
 
 import "time"
 
-// window is the greatest accepted difference between the time of a signature and the time of
+// Window is the greatest accepted difference between the time of a signature and the time of
 // this server, in either direction. Most peers use the same limit.
-const window = time.Hour
+const Window = time.Hour
 
-// checkWindow refuses a time t that differs from now by more than window.
+// checkWindow refuses a time t that differs from now by more than Window.
 func checkWindow(t, now time.Time) error {
-	if d := now.Sub(t); d > window || d < -window {
+	if d := now.Sub(t); d > Window || d < -Window {
 		return refuseFor("outside_window", "the time of the signature is more than an hour from ours", "it is %s, and was made %s", stamp(now), stamp(t))
 	}
 	return nil
