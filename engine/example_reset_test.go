@@ -33,6 +33,8 @@ func TestAResetLosesNothingInTheExampleClient(t *testing.T) {
 	}{
 		{"messages that a closed browser had not read", s.unreadAtReset},
 		{"messages that who begins the group had not read", s.unreadByBeginner},
+		{"messages that wait", s.waitsAtReset},
+		{"a group of strangers", s.groupOfStrangers},
 	} {
 		t.Run(scene.name, func(t *testing.T) { s.in(t); scene.play(t) })
 	}
@@ -104,11 +106,71 @@ func (s *chatStory) unreadAtReset(t *testing.T) {
 func (s *chatStory) unreadByBeginner(t *testing.T) {
 	s.alice.failFetches("/log?", "", "/reset")
 	s.bob.sayInChat("Unread by Alice.")
-	s.bob.awaitSaid("Unread by Alice.")
+	s.bob.await("that it is sent", findPost("Unread by Alice.")+`?.querySelector(".state").textContent === ""`)
 	s.askReset(t)
 	s.alice.page.Click(t, "#resetter button")
 	s.alice.awaitGroup()
 	s.bob.awaitGroup()
 	s.bob.sayInChat("Read by Alice.")
 	s.alice.awaitSaid("Unread by Alice.", "Read by Alice.")
+}
+
+// waitsAtReset lets a message of each wait while the chat is reset. Each goes to the other one in
+// the next group.
+func (s *chatStory) waitsAtReset(t *testing.T) {
+	for c, until := range map[tab]string{s.alice: "/reset", s.bob: "/confirm"} {
+		c.failFetches("/messages", "", until)
+		c.sayInChat("Waits for the group of " + c.handle)
+		c.await("that it waits", findPost("Waits for")+`?.querySelector(".state").textContent.startsWith("waits")`)
+	}
+	s.askReset(t)
+	s.alice.page.Click(t, "#resetter button")
+	for _, c := range []tab{s.alice, s.bob} {
+		c.awaitGroup()
+	}
+	s.bob.awaitSaid("Waits for the group of " + s.alice.handle)
+	s.alice.awaitSaid("Waits for the group of " + s.bob.handle)
+}
+
+// groupOfStrangers lets bob's server say that the chat goes on in a group with a stranger in it. A
+// message that waits is not sent there until bob says so.
+func (s *chatStory) groupOfStrangers(t *testing.T) {
+	host, stranger := takeSeat(t, s.devices, s.alice.user(), "host"), s.devices.Make(t, "https://stranger.example/users/mallory")
+	var shown struct{ Content string }
+	stranger.Call(t, "keyPackage", map[string]any{}, &shown)
+	var made struct{ Welcomes []string }
+	host.device.Call(t, "create", map[string]any{"group": "urn:uuid:strangers"}, nil)
+	host.device.Call(t, "commit", map[string]any{"group": "urn:uuid:strangers", "add": []string{s.bob.shownPackage(), shown.Content}}, &made)
+	s.bob.failFetches("/messages", "", "")
+	s.bob.sayInChat("For Alice alone.")
+	s.bob.await("that it waits", findPost("For Alice alone.")+`?.querySelector(".state").textContent.startsWith("waits")`)
+	s.bob.page.Run(t, fmt.Sprintf(`(async () => {
+		const real = window.realFetch, chat = new URLSearchParams(location.hash.split("?")[1]).get("uri")
+		const { groupId } = await (await import("/client/api.js")).read("/api/conversations/" + chat)
+		let isIn = false
+		window.sent = []
+		window.fetch = async (path, options) => {
+			if (path.startsWith("/api/welcomes?")) return Response.json({ items: [{ id: "1", conversationId: chat, welcome: %q }] })
+			if (path.startsWith("/api/welcomes/")) {
+				isIn = true
+				return new Response(null, { status: 204 })
+			}
+			if (path.endsWith("/messages") && !isIn) throw new TypeError("the server is away")
+			if (path.endsWith("/messages")) return Response.json({ seq: window.sent.push(options.body) + 1000 })
+			const answer = await real(path, options)
+			if (!path.startsWith("/api/conversations") || options.method !== "GET") return answer
+			return new Response((await answer.text()).replaceAll(groupId, "urn:uuid:strangers"), answer)
+		}
+	})()`, made.Welcomes[0]), nil)
+	s.bob.syncChats()
+	s.bob.page.Run(t, `document.dispatchEvent(new Event("visibilitychange"))`, nil)
+	s.bob.await("the stranger", `document.querySelector("#members").textContent.includes("mallory")`)
+	s.bob.await("that it is not sent", findPost("For Alice alone.")+`.querySelector(".state").textContent.startsWith("not sent")`)
+	s.bob.syncChats()
+	var sent int
+	if s.bob.page.Run(t, `window.sent.length`, &sent); sent > 0 {
+		t.Error("the message goes to a stranger, and nobody has said so")
+	}
+	s.bob.page.Click(t, ".held:not([hidden]) .send")
+	s.bob.await("that it is sent", `window.sent.length === 1 && `+findPost("For Alice alone.")+`.querySelector(".held").hidden`)
 }

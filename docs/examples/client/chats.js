@@ -35,7 +35,7 @@ export async function sync() {
   await own.sync()
   const all = await own.list()
   showUnread(all)
-  return all.some(({ group }) => group && !group.lost && (group.pending || group.sent.some(({ seq }) => !seq)))
+  return all.some(({ group }) => group && !group.lost && (group.pending || group.sent.some(({ seq, isHeld }) => !seq && !isHeld)))
 }
 
 function showUnread(all) {
@@ -109,11 +109,19 @@ export async function loadChat(shown, isShown) {
   showAbout(c, closures[c.status] ?? (c.group ? losses[c.group.lost] : "This browser has no keys of this chat: another one of yours, or none, was let in."))
   const waiting = c.group?.sent ?? [], had = shown.items.size
   const isAtEnd = !had || innerHeight + scrollY > document.documentElement.scrollHeight - 100
-  const added = arrange(shown, [...said.map((entry) => [entry.seq, () => drawEntry(entry)]), ...waiting.map((entry) => [entry.message, () => drawEntry({ ...entry, sender: me })])])
-  for (const entry of waiting) put(shown.items.get(entry.message), ".state", entry.seq || !entry.waits ? "is being sent" : `waits: ${entry.waits}`)
+  const added = arrange(shown, [...said.map((entry) => [entry.seq, () => drawEntry(entry)]), ...waiting.map((entry) => [keyOf(entry), () => drawEntry({ ...entry, sender: me })])])
+  for (const entry of waiting) fillWaiting(shown.items.get(keyOf(entry)), entry)
   if (added && isAtEnd) $("writer").scrollIntoView({ block: "end" })
   $("list").ariaLive = "polite" // from now on screen readers read what comes
   await markRead(c, said.at(-1)?.seq)
+}
+
+const keyOf = ({ message, id }) => message ?? id // what is sealed anew is drawn anew
+
+function fillWaiting(li, { id, seq, waits, isHeld }) {
+  put(li, ".state", isHeld ? "not sent: others are in the chat now than when you wrote it" : seq || !waits ? "is being sent" : `waits: ${waits}`)
+  li.querySelector(".held").hidden = !isHeld
+  li.dataset.held = isHeld ? id : ""
 }
 
 const losses = {

@@ -260,6 +260,7 @@ const buttons = {
 
 $("list").addEventListener("click", ({ target }) => {
   const button = target.closest("button"), li = target.closest("li")
+  if (button && li.dataset.held) return decide(button, li.dataset.held)
   if (button?.className === "reply") return toggleAnswer(li)
   if (!button || !(button.className in buttons)) return
   attempt(async () => {
@@ -270,6 +271,21 @@ $("list").addEventListener("click", ({ target }) => {
     await Promise.all([refresh(), recheck(li.dataset.uri)])
   })
 })
+
+/** Sends a message that is held, or drops it, as the user wants. */
+function decide(button, message) {
+  const { uri } = view
+  if (button.ariaBusy) return
+  button.ariaBusy = "true"
+  attempt(async () => {
+    try {
+      await chats.device().decide(uri, message, button.className === "send")
+    } finally {
+      button.ariaBusy = null
+      await refresh()
+    }
+  })
+}
 
 function toggleAnswer(li) {
   const form = li.querySelector(".answer"), button = li.querySelector(".reply")

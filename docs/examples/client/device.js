@@ -114,7 +114,9 @@ class Device {
       }
       await this.#keepNext(kept, id)
       const claims = await Promise.allSettled(members.map(({ actor }) => (actor === this.#actor ? this.#claimOwn() : this.#claim(actor))))
-      await addAll(this.#in(id, kept), claims.flatMap(({ value }) => value ?? []))
+      const group = this.#in(id, kept)
+      await addAll(group, claims.flatMap(({ value }) => value ?? []))
+      await group.catchUp() // what waits goes to all, not to this device alone
     })
   }
 
@@ -131,7 +133,8 @@ class Device {
     // What the server took and the log did not show: a group that is lost reads on no more.
     said.push(...before.flatMap(({ id, sent }) => sent.filter(({ seq }) => seq).map(({ seq, at, text }) => ({ group: id, seq, at, sender: this.#actor, text }))))
     Object.assign(kept, { conversation, read: Math.max(kept.read, ...before.map(({ last = 0 }) => last)) })
-    kept.sent = before.flatMap(({ sent }) => sent).filter(({ seq }) => !seq).map(({ text, at }) => ({ text, at }))
+    // The server says that this group is the next one: what waits is not for those whom the user did not write to.
+    kept.sent = before.flatMap(({ state, sent }) => sent.filter(({ seq }) => !seq).map(({ text, at, id = crypto.randomUUID(), to = mls.actorsOf(state), isHeld }) => ({ text, at, id, to, isHeld })))
     await this.#store.write({ groups: [kept], messages: said.map((entry) => ({ ...entry, group: kept.id })) },
       { groups: before.map(({ id }) => id), messages: said.map(({ group, seq }) => [group, seq]), packages: used })
   }
@@ -141,6 +144,9 @@ class Device {
   remove(id, actor) {
     return this.#inTurn(id, (group) => group.change((members) => ({ remove: members.filter((m) => m.actor === actor).map(({ leaf }) => leaf) })))
   }
+
+  /** Sends a message that is held, or drops it. */
+  decide(id, message, isSent) { return this.#inTurn(id, (group) => group.decide(message, isSent)) }
 
   say(id, text) { return this.#inTurn(id, (group) => group.say(text)) }
 

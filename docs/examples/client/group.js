@@ -9,7 +9,7 @@ import * as mls from "./mls.js"
 export const newGroup = (id, state) => ({
   id, state, conversation: "", joined: mls.epochOf(state), read: 0, // the number up to which it has read the log
   last: 0, // the number of the last entry that is its own: what comes before is not of the next group
-  sent: [], // messages of its own that are not in the log yet
+  sent: [], // messages of its own that are not in the log yet, or are held until the user says to send them
   pending: null, // the commit of its own that was not answered yet, with the state after it
   lost: "", // why it cannot go on
 })
@@ -28,9 +28,14 @@ export class Group {
 
   /** Reads the log, and sends what waits. */
   async catchUp() {
+    await this.#settle()
+    if (!this.#kept.lost) await this.#deliver()
+  }
+
+  /** Reads the log, and sends the commit that is pending. */
+  async #settle() {
     await this.readLog()
     if (this.#kept.pending && !this.#kept.lost) await this.#submit()
-    if (!this.#kept.lost) await this.#deliver()
   }
 
   /** Reads the log, and sends nothing: all that is left to do in a group before a reset. */
@@ -60,10 +65,22 @@ export class Group {
     await this.readLog()
   }
 
+  /** Sends a message that is held to those who are members now, or drops it. */
+  async decide(id, isSent) {
+    this.#expectMember()
+    const message = this.#kept.sent.find((one) => one.id === id && one.isHeld)
+    if (!message) return
+    if (isSent) Object.assign(message, { isHeld: false, to: mls.actorsOf(this.#kept.state) })
+    else this.#kept.sent = this.#kept.sent.filter((one) => one !== message)
+    await this.#keep()
+    await this.catchUp()
+    await this.readLog()
+  }
+
   /** Commits what choose wants of the members that there are: again, when another commit is first. */
   async change(choose) {
     for (let tries = 0; tries < 10; tries++) {
-      await this.catchUp()
+      await this.#settle()
       this.#expectMember()
       const wanted = choose(mls.membersOf(this.#kept.state))
       if (!wanted.add?.length && !wanted.remove?.length) return
@@ -89,10 +106,12 @@ export class Group {
 
   /** Sends the messages that wait, in order. */
   async #deliver() {
-    for (const message of this.#kept.sent.filter(({ seq }) => !seq)) {
+    for (const message of this.#kept.sent.filter(({ seq, isHeld }) => !seq && !isHeld)) {
       if (!message.message) { // it waited in the group before a reset
-        await this.#seal(message, message)
+        message.isHeld = !this.#isMeantFor(message.to ?? [])
+        if (!message.isHeld) await this.#seal(message, message)
         await this.#keep()
+        if (message.isHeld) continue
       }
       try {
         message.seq = (await request("POST", `${this.#path}/messages`, { message: message.message })).seq
@@ -107,6 +126,12 @@ export class Group {
         break
       } finally { await this.#keep() }
     }
+  }
+
+  /** Whether what was written to some actors may go to the members: all are among them, and not the user alone. */
+  #isMeantFor(actors) {
+    const members = mls.actorsOf(this.#kept.state)
+    return members.every((actor) => actors.includes(actor)) && (members.length > 1 || actors.length === 1)
   }
 
   /** Sends the commit that is pending, and returns whether it is taken. */

@@ -60,6 +60,9 @@ export function readPackage(content) {
 /** The devices of a group. */
 export const membersOf = (state) => leavesOf(load(state).ratchetTree)
 
+/** The actors whose devices they are. */
+export const actorsOf = (state) => [...new Set(membersOf(state).map(({ actor }) => actor))]
+
 export const epochOf = (state) => Number(load(state).groupContext.epoch)
 
 /** Whether the device may still speak: it was not removed. */
