@@ -34,6 +34,9 @@ func TestAResetLosesNothingInTheExampleClient(t *testing.T) {
 		{"messages that a closed browser had not read", s.unreadAtReset},
 		{"messages that who begins the group had not read", s.unreadByBeginner},
 		{"messages that wait", s.waitsAtReset},
+		{"the answer to the beginning is lost", s.answerToResetIsLost},
+		{"two members begin the group", s.bothBegin},
+		{"a record from before conversations were noted", s.recordWithoutConversation},
 		{"a group of strangers", s.groupOfStrangers},
 	} {
 		t.Run(scene.name, func(t *testing.T) { s.in(t); scene.play(t) })
@@ -130,6 +133,52 @@ func (s *chatStory) waitsAtReset(t *testing.T) {
 	}
 	s.bob.awaitSaid("Waits for the group of " + s.alice.handle)
 	s.alice.awaitSaid("Waits for the group of " + s.bob.handle)
+}
+
+// answerToResetIsLost loses the answer to alice's page when it begins the group.
+func (s *chatStory) answerToResetIsLost(t *testing.T) {
+	s.askReset(t)
+	s.alice.loseAnswer("/reset")
+	s.alice.page.Click(t, "#resetter button")
+	for _, c := range []tab{s.alice, s.bob} {
+		c.awaitGroup()
+		c.awaitSaid("All is here.")
+	}
+	s.alice.sayInChat("The answer was lost.")
+	s.bob.awaitSaid("All is here.", "The answer was lost.")
+}
+
+// bothBegin lets bob's page begin the group by a request that does not arrive, and alice's by one
+// that does. Bob's page then gives its own group up, and joins alice's.
+func (s *chatStory) bothBegin(t *testing.T) {
+	s.askReset(t)
+	s.bob.await("that a new group may begin", `!document.querySelector("#resetter").hidden`)
+	s.bob.failFetches("/reset", "", "")
+	s.bob.page.Click(t, "#resetter button")
+	s.bob.await("a failure", `document.querySelector("#problem").textContent.includes("the server is away")`)
+	s.alice.page.Click(t, "#resetter button")
+	s.alice.awaitGroup()
+	s.alice.sayInChat("Alice was first.")
+	s.bob.page.Run(t, `window.fetch = window.realFetch`, nil)
+	s.bob.syncChats()
+	s.bob.page.Run(t, `document.dispatchEvent(new Event("visibilitychange"))`, nil)
+	s.bob.awaitGroup()
+	s.bob.awaitSaid("The answer was lost.", "Alice was first.")
+	s.bob.sayInChat("Bob was second.")
+	s.alice.awaitSaid("Alice was first.", "Bob was second.")
+}
+
+// recordWithoutConversation takes out of the records of alice's page which conversation their
+// groups are of, as in those of an older version of the client.
+func (s *chatStory) recordWithoutConversation(t *testing.T) {
+	s.alice.inStore(`list("groups").then((all) => store.write({ groups: all.map((group) => ({ ...group, conversation: undefined })) }))`, nil)
+	s.alice.syncChats()
+	s.askReset(t)
+	s.alice.page.Click(t, "#resetter button")
+	for _, c := range []tab{s.alice, s.bob} {
+		c.awaitGroup()
+		c.awaitSaid("Bob was second.")
+	}
 }
 
 // groupOfStrangers lets bob's server say that the chat goes on in a group with a stranger in it. A

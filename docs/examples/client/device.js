@@ -23,6 +23,7 @@ export async function openDevice(actor) {
 
 class Device {
   #store; #actor; #self
+  #again = new Map() // Welcomes that are to be tried again: the server hands one out every ten minutes
 
   constructor(store, actor) {
     this.#store = store
@@ -44,11 +45,16 @@ class Device {
   /** Does all that others wait for: key packages, Welcomes, and the logs of the conversations. */
   sync() {
     return this.#alone(async () => {
+      let failed
+      const attempt = (work) => work.catch((failure) => { failed ??= failure })
+      for (const kept of await this.#store.list("groups")) {
+        if (kept.resets) await attempt(this.#finishReset(kept).catch((failure) => { if (!isRefused(failure)) throw failure }))
+      }
       await this.#joinGroups()
       await this.#publishPackages() // a Welcome may have used the one of last resort
-      let failed
       for (const c of await this.list()) {
-        if (c.group) await this.#in(c.id, c.group).catchUp().catch((failure) => { failed ??= failure })
+        if (c.group && !c.group.conversation && !c.group.resets) await attempt(this.#adopt(c.group, c.id))
+        if (c.group?.conversation && !c.group.resets) await attempt(this.#in(c.id, c.group).catchUp())
       }
       if (failed) throw failed
     })
@@ -101,23 +107,54 @@ class Device {
   /** Begins the next group of a conversation, when it is reset, and lets all members in anew. */
   reset(id) {
     return this.#alone(async () => {
-      const path = `/api/conversations/${encodeURIComponent(id)}/reset`
-      const { members, status, resetGroupId } = await this.find(id)
-      const next = status === "reset_pending" ? resetGroupId : (await request("POST", path, {})).groupId
+      const { status, resetGroupId } = await this.find(id)
+      const next = status === "reset_pending" ? resetGroupId : (await request("POST", resetPath(id), {})).groupId
+      const had = await this.#store.find("groups", next) // from when the answer was lost
+      if (had?.resets) return this.#finishReset(had)
       const { kept, groupInfo } = await this.#makeGroup(next)
+      Object.assign(kept, { resets: id, groupInfo })
       await this.#store.write({ groups: [kept] })
-      try {
-        await request("POST", path, { groupInfo })
-      } catch (failure) { // another member was first: its Welcome will come
-        if (isRefused(failure)) await this.#store.write({}, { groups: [kept.id] })
-        throw failure
-      }
-      await this.#keepNext(kept, id)
-      const claims = await Promise.allSettled(members.map(({ actor }) => (actor === this.#actor ? this.#claimOwn() : this.#claim(actor))))
-      const group = this.#in(id, kept)
-      await addAll(group, claims.flatMap(({ value }) => value ?? []))
-      await group.catchUp() // what waits goes to all, not to this device alone
+      return this.#finishReset(kept)
     })
+  }
+
+  /** Does what is left of a reset. The record says so until all is done, since any answer may be lost. */
+  async #finishReset(kept) {
+    const id = kept.resets
+    if (!kept.conversation) await this.#beginNext(kept, id)
+    const group = this.#in(id, kept)
+    await group.settle()
+    const { members } = await this.find(id), there = mls.actorsOf(kept.state)
+    const absent = members.map(({ actor }) => actor).filter((actor) => !there.includes(actor))
+    const claims = await Promise.allSettled(absent.map((actor) => this.#claim(actor)))
+    if (claims.length && claims.every(({ reason }) => reason instanceof TypeError)) throw claims[0].reason // the server cannot be reached
+    const packages = [...await this.#claimOwn(), ...claims.flatMap(({ value }) => value ?? [])]
+    const refusal = await addAll(group, packages).catch((failure) => failure)
+    if (refusal && !isRefused(refusal)) throw refusal
+    delete kept.resets
+    delete kept.groupInfo
+    await this.#store.write({ groups: [kept] })
+    await group.catchUp() // what waits goes to all, not to this device alone
+    if (refusal) throw refusal
+  }
+
+  /** Begins the next group of a conversation with a group of this device: the same again is answered as before. */
+  async #beginNext(kept, id) {
+    try {
+      await request("POST", resetPath(id), { groupInfo: kept.groupInfo })
+    } catch (failure) { // another member was first: its Welcome will come
+      if (isRefused(failure)) await this.#store.write({}, { groups: [kept.id] })
+      throw failure
+    }
+    await this.#keepNext(kept, id)
+  }
+
+  /** Notes which conversation a group is of. If the answer to a reset was lost, that is finished: its record has no groupInfo. */
+  async #adopt(kept, id) {
+    const hasFormer = (await this.#store.list("groups")).some(({ conversation }) => conversation === id)
+    if (hasFormer) kept.resets = id
+    await this.#keepNext(kept, id)
+    if (hasFormer) await this.#finishReset(kept)
   }
 
   async #makeGroup(id) {
@@ -134,7 +171,8 @@ class Device {
     said.push(...before.flatMap(({ id, sent }) => sent.filter(({ seq }) => seq).map(({ seq, at, text }) => ({ group: id, seq, at, sender: this.#actor, text }))))
     Object.assign(kept, { conversation, read: Math.max(kept.read, ...before.map(({ last = 0 }) => last)) })
     // The server says that this group is the next one: what waits is not for those whom the user did not write to.
-    kept.sent = before.flatMap(({ state, sent }) => sent.filter(({ seq }) => !seq).map(({ text, at, id = crypto.randomUUID(), to = mls.actorsOf(state), isHeld }) => ({ text, at, id, to, isHeld })))
+    const waiting = before.flatMap(({ state, sent }) => sent.filter(({ seq }) => !seq).map(({ text, at, id = crypto.randomUUID(), to = mls.actorsOf(state), isHeld }) => ({ text, at, id, to, isHeld })))
+    kept.sent = [...waiting, ...kept.sent]
     await this.#store.write({ groups: [kept], messages: said.map((entry) => ({ ...entry, group: kept.id })) },
       { groups: before.map(({ id }) => id), messages: said.map(({ group, seq }) => [group, seq]), packages: used })
   }
@@ -154,6 +192,7 @@ class Device {
     return this.#alone(async () => {
       const { group } = await this.find(id)
       if (!group) throw new Error("This browser has no keys of this conversation.")
+      if (group.resets) await this.#finishReset(group)
       return work(this.#in(id, group))
     })
   }
@@ -199,10 +238,11 @@ class Device {
 
   /** Joins the groups that Welcomes let the device into. */
   async #joinGroups() {
-    const { items } = await read("/api/welcomes", { device: this.#self.id })
-    for (const welcome of items) {
-      const isDone = await this.#join(welcome).catch(() => false) // it is handed out again
-      if (isDone) await request("POST", `/api/welcomes/${welcome.id}/confirm`).catch(() => {}) // as is one that was not confirmed
+    const { items } = await read("/api/welcomes", { device: this.#self.id }), tried = [...this.#again.values(), ...items]
+    this.#again.clear()
+    for (const welcome of tried) {
+      const isDone = await this.#join(welcome).catch(() => { this.#again.set(welcome.id, welcome) })
+      if (isDone) await request("POST", `/api/welcomes/${welcome.id}/confirm`).catch(() => {}) // it is handed out again
     }
   }
 
@@ -213,6 +253,7 @@ class Device {
     if (!conversationId) return false // a group that nobody puts in order is not for this client
     const { groupId } = await this.find(conversationId)
     const had = await this.#store.find("groups", groupId)
+    if (had?.resets) throw new Error("it is not known yet who has begun the group")
     if (had && !had.lost) return true // it has joined, or is not to be led out of its own group
     if (!pack) return false
     const { id, state } = await mls.join(welcome, pack)
@@ -230,6 +271,7 @@ class Device {
   }
 }
 
+const resetPath = (id) => `/api/conversations/${encodeURIComponent(id)}/reset`
 const isFresh = (notAfter) => Date.parse(notAfter) > Date.now() + day * (lifetime.lastResort - replaceAfter)
 
 /** Adds devices by one commit, or each by its own when the server refuses the package of one. */

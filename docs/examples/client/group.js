@@ -10,6 +10,7 @@ export const newGroup = (id, state) => ({
   id, state, conversation: "", joined: mls.epochOf(state), read: 0, // the number up to which it has read the log
   last: 0, // the number of the last entry that is its own: what comes before is not of the next group
   sent: [], // messages of its own that are not in the log yet, or are held until the user says to send them
+  // A group that resets a conversation also has "resets", its id, and "groupInfo" until all members are let in.
   pending: null, // the commit of its own that was not answered yet, with the state after it
   lost: "", // why it cannot go on
 })
@@ -28,12 +29,12 @@ export class Group {
 
   /** Reads the log, and sends what waits. */
   async catchUp() {
-    await this.#settle()
+    await this.settle()
     if (!this.#kept.lost) await this.#deliver()
   }
 
   /** Reads the log, and sends the commit that is pending. */
-  async #settle() {
+  async settle() {
     await this.readLog()
     if (this.#kept.pending && !this.#kept.lost) await this.#submit()
   }
@@ -80,7 +81,7 @@ export class Group {
   /** Commits what choose wants of the members that there are: again, when another commit is first. */
   async change(choose) {
     for (let tries = 0; tries < 10; tries++) {
-      await this.#settle()
+      await this.settle()
       this.#expectMember()
       const wanted = choose(mls.membersOf(this.#kept.state))
       if (!wanted.add?.length && !wanted.remove?.length) return
