@@ -64,7 +64,12 @@ func (s *steps) Apply(context.Context, *user.Tx, []Item) error {
 func (s *steps) Resume(_ context.Context, _ vocab.Username, page []instance.Waiting) ([]Resumed, error) {
 	resumed := make([]Resumed, len(page))
 	for n, w := range page {
-		resumed[n].Item = &note{id: string(idOf(w.Raw)), at: w.ReceivedAt}
+		switch id := string(idOf(w.Raw)); {
+		case strings.Contains(id, "/broken/"):
+			resumed[n].Err = fault.New(fault.Invalid, "it cannot be read any more")
+		case !strings.Contains(id, "/gone/"):
+			resumed[n].Item = &note{id: id, at: w.ReceivedAt}
+		}
 	}
 	return resumed, nil
 }
@@ -167,6 +172,47 @@ func TestWhatIsIgnoredIsToldOnce(t *testing.T) {
 		defer s.mu.Unlock()
 		return settled == 2 && slices.Equal(s.ignored, []string{"https://peer.example/dull/0000001"})
 	})
+}
+
+// Rows that cannot be read, or of which nothing is left to do, end with the stall. Those that cannot
+// be read are set aside.
+func TestRowsThatAreNotAppliedLeaveTheJournal(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice")
+	s.refuses.Store(true)
+	for _, sender := range []string{"broken", "gone", "carol"} {
+		if err := accept(t.Context(), i, sender, 1, users...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "alice is stalled", func() bool { return len(i.Stalled()) == 1 })
+	s.refuses.Store(false)
+	eventually(t, "the stall ends", func() bool { return len(i.Stalled()) == 0 && len(s.of("carol")) == 1 })
+	if rows, err := i.Store.Instance.Journal.ListWaiting(t.Context(), users[0], 0, 10, 1<<20); err != nil || len(rows) != 0 {
+		t.Errorf("%d rows still wait, %v", len(rows), err)
+	}
+	if got := dbtest.Rows(t, dbtest.DatabaseOf(t, i.Store, users[0]), `SELECT uri FROM poison`); !slices.Equal(got, []string{"(https://peer.example/broken/0000001)"}) {
+		t.Errorf("set aside are %q", got)
+	}
+}
+
+// The bytes of an activity count while a writer has it in memory, and not while it waits in the
+// journal for a user who is stalled.
+func TestWhatWaitsInTheJournalTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice", "bob")
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.writer(users[0]).beginStall(time.Hour)
+	in := &instance.Intake{Raw: []byte(`{}`), Fetched: []byte(`{}`)}
+	for n, of := range [][]vocab.Username{users[:1], users} {
+		in.Recipients = of
+		if entries, bytes := i.countQueued(in, nil); entries != n || (bytes > 0) != (n > 0) {
+			t.Errorf("for %s it has %d entries of %d bytes, want %d", of, entries, bytes, n)
+		}
+	}
 }
 
 func TestTheFirstArrivalAfterACatchUpBeganIsHeldBack(t *testing.T) {
