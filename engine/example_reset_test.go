@@ -37,6 +37,7 @@ func TestAResetLosesNothingInTheExampleClient(t *testing.T) {
 		{"the answer to the beginning is lost", s.answerToResetIsLost},
 		{"two members begin the group", s.bothBegin},
 		{"a record from before conversations were noted", s.recordWithoutConversation},
+		{"key packages are refused", s.packagesAreRefused},
 		{"a group of strangers", s.groupOfStrangers},
 	} {
 		t.Run(scene.name, func(t *testing.T) { s.in(t); scene.play(t) })
@@ -179,6 +180,39 @@ func (s *chatStory) recordWithoutConversation(t *testing.T) {
 		c.awaitGroup()
 		c.awaitSaid("Bob was second.")
 	}
+}
+
+// packagesAreRefused lets bob have as many key packages as a user may have, and his page miss its
+// own. The server refuses more. The page reads on, and keeps no key of what is refused.
+func (s *chatStory) packagesAreRefused(t *testing.T) {
+	program, bob := s.devices.Make(t, s.bob.user().ID), s.bob.user()
+	var packages []any
+	for range 100 - len(s.bob.keptPackages()) {
+		var made struct{ Content string }
+		program.Call(t, "keyPackage", map[string]any{}, &made)
+		packages = append(packages, map[string]any{"deviceId": "program", "content": made.Content})
+	}
+	if got := bob.Ask(t, http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": packages[:50]}); got.Status != http.StatusCreated {
+		t.Fatalf("50 key packages are answered %d %s", got.Status, got.Body)
+	}
+	for _, one := range packages[50:] { // until there are enough
+		if bob.Ask(t, http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": []any{one}}).Status != http.StatusCreated {
+			break
+		}
+	}
+	before := len(s.bob.keptPackages())
+	s.bob.page.Run(t, `{
+		const real = window.fetch
+		window.fetch = async (path, options) => (path.startsWith("/api/keypackages") && options.method === "GET" ? Response.json({ items: [] }) : real(path, options))
+	}`, nil)
+	s.alice.sayInChat("Read nevertheless.")
+	s.bob.awaitSaid("Read nevertheless.")
+	s.bob.await("the refusal in the words of the server", `document.querySelector("#problem").textContent.includes("100 key packages")`)
+	if n := len(s.bob.keptPackages()); n != before {
+		t.Errorf("the page keeps the keys of %d key packages, want %d", n, before)
+	}
+	s.bob.syncChats() // without a further refusal
+	s.bob.page.Run(t, `window.fetch = window.realFetch`, nil)
 }
 
 // groupOfStrangers lets bob's server say that the chat goes on in a group with a stranger in it. A

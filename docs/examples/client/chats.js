@@ -32,9 +32,10 @@ export function device() {
 export async function sync() {
   const actor = me
   if (!actor || isMissing || !(own ??= await openFor(actor))) return false
-  await own.sync()
+  const failure = await own.sync().catch((failed) => failed)
   const all = await own.list()
   showUnread(all)
+  if (failure) throw failure // what else could be done is done
   return all.some(({ group }) => group && !group.lost && (group.pending || group.sent.some(({ seq, isHeld }) => !seq && !isHeld)))
 }
 

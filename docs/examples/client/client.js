@@ -179,8 +179,8 @@ const syncChats = coalesce(async () => {
     isWaiting = await chats.sync()
   } finally {
     if (isWaiting) again = setTimeout(() => isSignedIn() && attempt(syncChats), 15_000)
+    if (isSignedIn() && view?.name.startsWith("chat")) await refresh()
   }
-  if (view?.name.startsWith("chat")) await refresh()
 })
 
 // What happens

@@ -8,7 +8,7 @@ import * as mls from "./mls.js"
 import { openStore } from "./store.js"
 
 const fewPackages = 5, enoughPackages = 10 // for one claim each
-const day = 86400_000
+const day = 86400_000, pauseAfterRefusal = 3600_000
 const lifetime = { once: 30, lastResort: 80 } // days
 const replaceAfter = 7 // days, for which one of last resort is shown to everybody
 // For as many days a server keeps a Welcome: one for a package that is replaced may be on its way.
@@ -23,6 +23,7 @@ export async function openDevice(actor) {
 
 class Device {
   #store; #actor; #self
+  #publishAfter = 0 // when key packages are published again, after a refusal
   #again = new Map() // Welcomes that are to be tried again: the server hands one out every ten minutes
 
   constructor(store, actor) {
@@ -51,7 +52,7 @@ class Device {
         if (kept.resets) await attempt(this.#finishReset(kept).catch((failure) => { if (!isRefused(failure)) throw failure }))
       }
       await this.#joinGroups()
-      await this.#publishPackages() // a Welcome may have used the one of last resort
+      await attempt(this.#publishPackages()) // a Welcome may have used the one of last resort
       for (const c of await this.list()) {
         if (c.group && !c.group.conversation && !c.group.resets) await attempt(this.#adopt(c.group, c.id))
         if (c.group?.conversation && !c.group.resets) await attempt(this.#in(c.id, c.group).catchUp())
@@ -212,6 +213,7 @@ class Device {
   }
 
   async #publishPackages() {
+    if (Date.now() < this.#publishAfter) return
     const own = (await read("/api/keypackages")).items.filter(({ deviceId }) => deviceId === this.#self.id)
     const current = own.filter(({ lastResort }) => lastResort), left = own.length - current.length
     const kept = await this.#sortOut(current)
@@ -222,7 +224,14 @@ class Device {
       ({ ...await mls.makePackage(this.#actor, this.#self.key, lastResort ? lifetime.lastResort : lifetime.once), lastResort })))
     await this.#store.write({ packages: made })
     // The server shows one of last resort of each device: the new one takes the place of the one before.
-    await request("POST", "/api/keypackages", { keyPackages: made.map(({ content, lastResort }) => ({ deviceId: this.#self.id, content, lastResort })) })
+    try {
+      await request("POST", "/api/keypackages", { keyPackages: made.map(({ content, lastResort }) => ({ deviceId: this.#self.id, content, lastResort })) })
+    } catch (failure) { // a user has 100 at most: one who has many browsers has no place for more
+      if (!isRefused(failure)) throw failure
+      this.#publishAfter = Date.now() + pauseAfterRefusal
+      await this.#store.write({}, { packages: made.map(({ ref }) => ref) })
+      throw failure
+    }
   }
 
   /** Forgets the key packages for which no Welcome can come any more, and returns the others. */
