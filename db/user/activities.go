@@ -150,11 +150,11 @@ func (t Activities) LatestUndo(ctx context.Context, kind string, actor, object v
 		ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
-// IsCreated reports whether the actor has sent a Create of the object. The Create whose id is the
-// parameter create does not count.
-func (t Activities) IsCreated(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
-	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = '`+vocab.Create+`' AND actor_uri = $2 AND uri <> $1)`,
-		[]any{create, actor, object}, &there)
+// HasOther reports whether the actor has sent another activity of a type about the object than the
+// one with this uri.
+func (t Activities) HasOther(ctx context.Context, kind string, uri, actor, object vocab.ID) (there bool, err error) {
+	err = t.row(ctx, "look for another activity", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = @object AND type = @kind AND actor_uri = @actor AND uri <> @uri)`,
+		[]any{named{"object": object, "kind": kind, "actor": actor, "uri": uri}}, &there)
 	return there, err
 }
 

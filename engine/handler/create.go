@@ -146,7 +146,7 @@ func isNews(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (boo
 	if theirs, err := isLiving(ctx, tx, o); err != nil || !theirs {
 		return false, err
 	}
-	created, err := tx.Activities.IsCreated(ctx, r.Activity.ID, r.Actor.ID, o.ID)
+	created, err := tx.Activities.HasOther(ctx, vocab.Create, r.Activity.ID, r.Actor.ID, o.ID)
 	return !created, err
 }
 

@@ -120,7 +120,7 @@ func (q quotes) receiveRequest(ctx context.Context, tx *user.Tx, r *Received) (E
 			return Effects{}, err
 		}
 	}
-	known, err := tx.Activities.IsCreated(ctx, r.Activity.ID, r.Actor.ID, quoting.ID)
+	known, err := tx.Activities.HasOther(ctx, vocab.Create, r.Activity.ID, r.Actor.ID, quoting.ID)
 	if err != nil {
 		return Effects{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 // GoToSocial tells by an Accept or Reject of the answer itself whether an author wants an answer.
 func TestAnswersToAnAnswerAreShown(t *testing.T) {
+	const result = `,"result":"p:/authorizations/1"`
 	replied := func(s *peertest.Scene) {
 		s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","cc":"p:/carol","object":{"id":"us:/alice/objects/1","type":"Note",
 			"attributedTo":"us:/alice","to":"as:Public","cc":"p:/carol","inReplyTo":"p:/notes/1","content":"mine"}}`)
@@ -19,8 +20,18 @@ func TestAnswersToAnAnswerAreShown(t *testing.T) {
 	told := func(kind, event string) []string {
 		return []string{"+ activity inbound " + kind + " p:/answers/1 us:/alice/objects/1", "+ event " + event + " p:/answers/1 us:/alice/objects/1 by stranger p:/carol"}
 	}
-	const result = `,"result":"p:/authorizations/1"`
+	ofDan := func(s *peertest.Scene) {
+		s.MustSend("p:/dan", "us:/inbox", `{"id":"p:/notes/1/create","type":"Create","actor":"p:/dan","to":["as:Public","us:/alice"],"object":{"id":"p:/notes/1","type":"Note",
+			"attributedTo":"p:/dan","to":["as:Public","us:/alice"],"content":"theirs"}}`)
+		replied(s)
+	}
+	accepted := func(s *peertest.Scene) {
+		replied(s)
+		s.MustSend("p:/carol", "us:/inbox", answer("p:/carol", "Accept", "0", result))
+	}
 	play(t, []row{
+		{name: "an Accept by another one than the author", given: ofDan, body: answer("p:/carol", "Accept", "1", result)},
+		{name: "an Accept that comes again under another id", given: accepted, body: answer("p:/carol", "Accept", "1", result)},
 		{name: "an Accept", given: replied, body: answer("p:/carol", "Accept", "1", result), forged: answer("p:/dave", "Accept", "2", result), want: told("Accept", "accept.received")},
 		{name: "a Reject", given: replied, body: answer("p:/carol", "Reject", "1", ""), forged: answer("p:/dave", "Reject", "2", ""), want: told("Reject", "reject.received")},
 		{name: "a Reject of what answers nobody", given: func(s *peertest.Scene) { s.Posts("us:/alice/objects/1", "as:Public") }, body: answer("p:/carol", "Reject", "1", "")},

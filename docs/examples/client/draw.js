@@ -15,6 +15,9 @@ const reactions = {
   Like: "likes your post", Offer: "asks to be friends", QuoteRequest: "quotes your post", Reject: "does not let you follow",
 }
 
+/** What an author says of the user's answer, the object of the notice. */
+const answers = { Accept: "approves of your answer", Reject: "does not want your answer" }
+
 /** The element of an item of a feed: a post, or what somebody did towards the user. */
 export function drawItem(item, actors, feed) {
   const isNotice = feed === "notifications" && item.type !== "Create"
@@ -95,7 +98,8 @@ function drawNotice(item, actors) {
   const li = make("notice")
   const emoji = ["Like", "EmojiReact"].includes(item.type) && item.activity.content
   put(li, ".name", nameOf(actors, item.actorUri))
-  put(li, ".did", emoji ? `reacts to your post with ${emoji}` : reactions[item.type] ?? `did something: ${item.type}`)
+  const did = item.object && answers[item.type] || reactions[item.type]
+  put(li, ".did", emoji ? `reacts to your post with ${emoji}` : did ?? `did something: ${item.type}`)
   fillTime(li, item.published)
   if (item.object?.content) {
     const excerpt = li.querySelector(".excerpt")

@@ -119,7 +119,7 @@ export class Group {
       } catch (failure) {
         message.waits = failure.message
         if (failure.code === "past_epoch") await this.#seal(message, message) // it has waited for too long
-        else if (isRefused(failure)) {
+        else if (isRefused(failure) && !["reset_pending", "former_group"].includes(failure.code)) {
           this.#kept.sent = this.#kept.sent.filter((other) => other !== message)
           await this.#keep()
           throw failure
