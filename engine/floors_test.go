@@ -114,10 +114,10 @@ const (
 	inTests  = "tests"
 )
 
-// doors names, for each dependency, the one package that may import it. A name that ends with
-// "/..." stands for a tree of packages. So a dependency can be replaced or distrusted in one
-// place. A dependency that is not in this table may not be imported: adding one needs a decision
-// record.
+// doors names, for each dependency, the one package that may import it. So the dependency can be
+// replaced or distrusted in one place. A name that ends with "/..." stands for a tree of
+// packages. A dependency that is not in this table may not be imported: adding one needs a
+// decision record.
 var doors = map[string]string{
 	"github.com/jackc/pgx":                "db/...",
 	"github.com/golang-migrate/migrate":   "db/...",

@@ -81,8 +81,9 @@ func TestOneRoomKnowsWhatATypeIs(t *testing.T) {
 	}
 }
 
-// typesIn returns the types that a file names as text, and the types that it names together: in a
-// list, in the cases of a switch, or in the terms of one condition.
+// typesIn returns the position of each type that a file names as text. It also returns the
+// position of each group of types that the file names in one list, in the cases of one switch, or
+// in the terms of one condition.
 func typesIn(f *ast.File) map[string]token.Pos {
 	in := map[string]token.Pos{}
 	together := func(parts []ast.Expr) {

@@ -26,9 +26,10 @@ const (
 	// back.
 	numberGap = 1_000_000_000
 
-	// journalSequence numbers the activities that the operator resubmits. Nobody remembers these
-	// numbers, and they must stay below those of arrivals (instance.Journal), so they are moved by
-	// numberGap alone.
+	// journalSequence numbers the activities that the operator resubmits. Clients and other
+	// servers do not remember these numbers. A restore adds only numberGap to them, and does
+	// not set them to the clock, because they must stay below the numbers of arrivals
+	// (instance.Journal).
 	journalSequence = "intake_seq_seq"
 
 	// clockGeneration and generationGap replace clockNumber and numberGap for the generations
@@ -76,9 +77,10 @@ func passSequences(ctx context.Context, from, to *pgx.Conn) error {
 	return nil
 }
 
-// passConversations raises the numbers of the logs of the user's conversations to at least those
-// in the database "from", and the generations of hosted conversations above those in that
-// database.
+// passConversations raises numbers that are lower than in the database "from". In each open
+// conversation that the user hosts, and in each without a host, the last number of the log
+// becomes at least the one in "from". In each open hosted conversation, the generation becomes
+// greater than the one in "from".
 func passConversations(ctx context.Context, from, to *pgx.Conn) error {
 	for table, query := range map[string]string{
 		"mls_conversations": `UPDATE mls_conversations c SET last_seq = greatest(c.last_seq, f.last_seq), generation = greatest(c.generation, f.generation + 1)

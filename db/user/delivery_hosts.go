@@ -27,9 +27,9 @@ func hostPatterns(list []string) (hosts, domains, patterns []string) {
 // literally escapes the characters that are wildcards of LIKE.
 var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
-// Resume makes up to n parked deliveries to a host due now, in the order of the times for which
-// they were planned. If waiting is true, it also makes pending deliveries with a later time due
-// now. It returns how many deliveries it changed.
+// Resume changes up to n parked deliveries to a host, so that they are due now. If waiting is
+// true, it also changes pending deliveries that are due later, within the same n. Deliveries with
+// the earliest planned time come first. Resume returns how many deliveries it changed.
 func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
 	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = @now, updated_at = @now WHERE id IN (
 		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = @host AND (status = 'parked' OR @waiting AND next_at > @now) AND lease_owner IS NULL

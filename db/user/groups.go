@@ -104,8 +104,8 @@ type Unnamed struct {
 	Still bool // the actor is a member of the group now
 }
 
-// ListRecipients returns those members of the groups of which the database has a copy. The result
-// "found" is the number of these groups that exist.
+// ListRecipients returns the members of the groups, but leaves out each actor of which the
+// database has no copy. The result "found" is the number of these groups that exist.
 func (t Groups) ListRecipients(ctx context.Context, groups []vocab.ID) (members []Unnamed, found int, err error) {
 	if found, err = t.count(ctx, `SELECT count(*) FROM groups WHERE uri = ANY($1)`, texts(groups)); err != nil {
 		return nil, 0, err

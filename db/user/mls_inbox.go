@@ -57,10 +57,10 @@ func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 }
 
 // FindLike returns the messages of e's conversation that have the same content as e or the same
-// Seq. If e is a commit, it also returns the other commits of the same generation and epoch.
-// Messages of the kind opaque are not compared by their content. The last result is the same
-// message of the same sender and group, if that message belongs to no known conversation. It may
-// have arrived before the Welcome to e's conversation.
+// Seq. If e is a commit, it also returns the other commits of the same generation and epoch. If e
+// was also stored without a conversation, for the same sender and group, that message is the last
+// in the list. It may have arrived before the Welcome to e's conversation. Messages of the kind
+// opaque are not compared by their content.
 func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
 	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = @conversation AND (content_hash = @hash AND kind <> 'opaque' OR seq = @seq OR kind = 'commit' AND @kind = 'commit' AND generation = @generation AND epoch = @epoch)

@@ -122,7 +122,7 @@ type (
 	Jobs struct{ *tx }
 	// Conversations holds federated and encrypted conversations, and their members.
 	Conversations struct{ *tx }
-	// Pairs holds conversations of two, from private Notes to encrypted ones.
+	// Pairs holds conversations of two: those in private Notes, and those that are encrypted.
 	Pairs struct{ *tx }
 	// Hosted holds encrypted conversations that the user hosts. This database orders their
 	// messages.

@@ -16,8 +16,8 @@ type Vote struct {
 }
 
 // Add stores a vote, unless the actor has chosen this option before. If the parameter "once" is
-// true, Add also stores no vote when the actor has chosen another option before. The results are
-// the numbers of added votes and voters, each 0 or 1.
+// true, the actor has only one vote, so Add stores nothing after a vote for any option. The
+// results are the numbers of added votes and voters, each 0 or 1.
 func (t Votes) Add(ctx context.Context, v Vote, once bool, now time.Time) (votes, voters int64, err error) {
 	before, err := t.count(ctx, `SELECT count(*) FROM votes WHERE question_uri = $1 AND actor_uri = $2`, v.Question, v.Actor)
 	if err != nil || once && before > 0 {

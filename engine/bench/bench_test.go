@@ -218,8 +218,8 @@ func TestConversationsAcceptEveryCommitAndMessage(t *testing.T) {
 		t.Fatalf("%d measurements, want known conversations, one, many, those of other hosts, and messages", len(r.Measured))
 	}
 	known := r.Measured[0]
-	// Five conversations take less memory than what else begins and ends meanwhile, so its figure can
-	// be negative.
+	// Five conversations take less memory than the rest of the test frees meanwhile, so the figure
+	// of memory can be negative.
 	if known.Counts["messages"] != 5 || known.Figure("memory of a live one without work").Unit == "" || known.Figure("reading an epoch").Value <= 0 {
 		t.Errorf("of known conversations it reports %+v", known)
 	}

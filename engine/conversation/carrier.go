@@ -54,8 +54,9 @@ type carrier struct {
 func newCarriers(s Store) *carriers { return &carriers{store: s, of: map[vocab.Username]*carrier{}} }
 
 // carry runs the work in a transaction, and returns once that transaction has ended. The work may
-// run several times: a transaction that conflicts with another one is tried again, and so is each
-// load of a shared transaction that failed. A panic in the work is raised again in the caller.
+// run several times. A transaction that conflicts with another one is tried again. If a shared
+// transaction fails, each of its loads is tried again alone. A panic in the work is raised again
+// in the caller.
 func (c *carriers) carry(at Place, work func(context.Context, *user.Tx) error) error {
 	l := &load{id: at.ID, work: work, done: make(chan struct{})}
 	c.enqueue(at.Host, l)

@@ -66,9 +66,9 @@ func (r roster) checkExternal(joins int) error {
 	return nil
 }
 
-// checkPath refuses a commit of a member that removes the member's own leaf (RFC 9420 §12.2), or
-// that lacks a path. Only a commit that just adds devices needs no path (§12.4). A device that is
-// removed without a path could still read later messages.
+// checkPath refuses a commit that removes the leaf of the member who makes it (RFC 9420 §12.2).
+// It also refuses a commit without a path, except a commit that adds devices and removes none
+// (§12.4). A device that is removed without a path could still read later messages.
 func (c *commit) checkPath(change roster) error {
 	switch {
 	case slices.Contains(change.removed, c.message.Sender.Leaf):

@@ -28,11 +28,10 @@ type Account struct {
 // accounts looks up users by name, as user.Lookup does.
 type accounts func(name string) (*user.User, error)
 
-// ChooseAccount returns the account of this process, unless that is root. For root it makes the
-// first choice that is possible. The first one is the owner of the file at the path in the
-// parameter made. That file exists once the server has run. The second one is the owner of the
-// data directory dir, unless that is root or nobody. Then come the user lightweb and the user
-// postgres.
+// ChooseAccount returns the account of this process, unless that is root. For root it returns the
+// owner of the file at the path made, which exists once the server has run. The fault is Config
+// if that owner is root. Without that file it returns the owner of the data directory dir, unless
+// that is root or nobody, or else the user lightweb, or else the user postgres.
 func ChooseAccount(ctx context.Context, dir, made string) (Account, error) {
 	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
 	if a.UID == 0 {

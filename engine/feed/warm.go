@@ -20,7 +20,7 @@ const warmTries = 3
 
 // Warm reads a feed, so that the first pages of its index and the documents that these pages name
 // are cached. The parameter pages is the greatest number of pages to read. Warm returns how many
-// pages and entries it has read. A feed that does not stop changing meanwhile is not cached.
+// pages and entries it has read. If the feed keeps changing meanwhile, it is not cached.
 func (c *Cached) Warm(ctx context.Context, u vocab.Username, feed string, pages int) (made, entries int, err error) {
 	var after *user.Place
 	for range warmTries - 1 {

@@ -39,9 +39,12 @@ func (r *Received) endTime() time.Time {
 	return r.Now
 }
 
-// readmitFollow lets a Follow take effect again: as a new one if the follow that it made has ended
-// before the request was signed, and to send another Accept if the actor follows the user by this
-// very Follow. A Follow whose id was merely claimed by its Undo never made one.
+// readmitFollow lets a Follow that arrives again take effect again, and reports whether it does.
+// If the actor no longer follows the user, the Follow makes a new follow. Then the request must
+// be signed after the end of the follow that the same Follow made earlier. If only an Undo of the
+// Follow came earlier, there is no such end, and the Follow takes no effect. If the actor follows
+// the user by this same Follow, another Accept is sent, unless one was sent within
+// acceptedAgainAfter.
 func readmitFollow(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
 	if !r.Activity.Object.ID.Same(r.Me) {
 		return false, nil

@@ -8,10 +8,10 @@ import (
 )
 
 // fetchStamp fetches the approval stamp that a new, changed, boosted or pinned post gives for its
-// quote (FEP-044f). If the stamp approves the quote, fetchStamp also fetches the quoted post,
-// because only its author may approve, and a user who receives the quote often does not hold that
-// post. When its server does not show the stamp or the quoted post, the post is still accepted; its
-// quote then counts as not approved.
+// quote (FEP-044f). If the stamp approves the quote, fetchStamp also fetches the quoted post.
+// Only the author of the quoted post may approve, and users who receive the quote often do not
+// hold the quoted post. If the server of the stamp or of the quoted post does not show it, the
+// quoting post is still accepted, but its quote counts as not approved.
 func (f *fetcher) fetchStamp(ctx context.Context, x *receiving) error {
 	post, quoting := f.postToStore(x)
 	stamp, quoted := vocab.ClaimedStamp(post), vocab.QuoteOf(post)

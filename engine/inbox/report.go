@@ -17,10 +17,11 @@ const (
 	maxReport   = 5000 // characters of the reporter's text
 )
 
-// takeReport stores a Flag for the operator if it is about local users or for the instance. Such a
-// Flag enters no user's database. Any other Flag is dropped. The fault is RateLimited when the
-// sender's domain reports too often, when the sender or its domain has too many open reports, or
-// when too many are open in all and no other domain has more.
+// takeReport stores a Flag for the operator if it is about local users or for the instance. Such
+// a Flag enters no user's database. Any other Flag is dropped. The fault is RateLimited when the
+// sender's domain reports too often, or when the sender or its domain has too many open reports.
+// It is also RateLimited when too many reports are open in all, and no other domain has more of
+// them than the sender's domain.
 func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")

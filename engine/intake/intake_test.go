@@ -174,8 +174,8 @@ func TestWhatIsIgnoredIsToldOnce(t *testing.T) {
 	})
 }
 
-// Rows that cannot be read, or of which nothing is left to do, end with the stall. Those that cannot
-// be read are set aside.
+// Rows that cannot be read, and rows without anything left to do, leave the journal with the
+// others. A row that cannot be read is set aside.
 func TestRowsThatAreNotAppliedLeaveTheJournal(t *testing.T) {
 	t.Parallel()
 	var s steps

@@ -89,7 +89,7 @@ func (j *journal) placeOf(r *row) instance.IntakeRow {
 	return r.at
 }
 
-// letWait records that a row waits for a recipient, who may still store the activity.
+// letWait records that a row stays in the journal for a recipient who is stalled.
 func (j *journal) letWait(r *row) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -31,9 +31,10 @@ type Owner[S, T any] struct {
 	// Slot acquires a slot, such as a transaction, calls the function use with it, and then
 	// releases the slot. Slot may call this function again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
-	// Together returns how many letters at the beginning of the slice first are handled
-	// together. The number is at least one. If Together is nil, all its letters are handled
-	// together. Only the letters that are handled together fail if the worker panics.
+	// Together returns how many ready letters form the next batch, at least one. The parameter
+	// first has the ready letters in their order, at most Limits.Batch of them. If Together is
+	// nil, all letters in first form the batch. If the worker panics, only the letters of the
+	// batch fail.
 	Together func(first []*Letter[T]) int
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error

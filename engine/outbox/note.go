@@ -312,7 +312,8 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 }
 
 // addressCommunities addresses the communities of the note's parent, if everybody may see the
-// note. It runs after setAddressing, because the note does not mention the communities.
+// note. It runs after setAddressing, which stores the actors that the note mentions. So the
+// communities are addressed but not mentioned.
 func (n *note) addressCommunities(ctx context.Context, f *finder, x *exchange) error {
 	if !audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {
 		return nil

@@ -261,8 +261,9 @@ func TestThePlainTextOfAQuoteIsWhatTheUserWrote(t *testing.T) {
 	shows(note, "look @bob@p.example")
 }
 
-// An approval's Update has a published time. Without that time, servers ignore the Update when
-// another actor forwards it. The post has no updated time, because it was not edited.
+// An Update that tells of an approval has a published time. Without that time, servers ignore the
+// Update when another actor forwards it. The post in it has no updated time, because the post was
+// not edited.
 func TestAnUpdateThatTellsOfAnApprovalHasATime(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -124,7 +124,8 @@ func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	return f.reachWithin(ctx, ctx, x, id)
 }
 
-// reachWithin does what reachActor does, but asks for the actor only until the context asking ends.
+// reachWithin does what reachActor does, but the search for the actor ends with the context in
+// the parameter asking.
 func (f *finder) reachWithin(ctx, asking context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	a, failed := f.actorsFor(x).Resolve(asking, id)
 	if failed == nil {

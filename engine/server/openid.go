@@ -60,7 +60,8 @@ func (s *openIDLogins) mayReturn(page string) bool {
 	return err == nil && len(page) <= maxPage && u.User == nil && !strings.Contains(page, "#") && slices.Contains(s.pages, u.Scheme+"://"+u.Host)
 }
 
-// admit counts a step of a login as an attempt at a password, and returns the payer of the step.
+// admit counts a step of a login as an attempt at a password. It returns the payer, which is the
+// client whose budget the step is charged to.
 func (s *openIDLogins) admit(r *http.Request) (payer string, err error) {
 	if s.provider == nil {
 		return "", fault.New(fault.NotFound, "this server has no OpenID provider").WithCode("no_provider")

@@ -18,14 +18,15 @@ import (
 const readTime = 10 * time.Second
 
 // tail follows the newest events of a user for all sockets of the user. A socket is live once it
-// has every event up to the number in last. From then on the tail gives it each new event.
+// has every event up to the number in the field last. From then on the tail gives it each new
+// event.
 type tail struct {
 	hub     *Hub
 	user    vocab.Username
 	signals *rate.Limiter // limits the signals of the user's clients
 
 	showing sync.Mutex // held while presence changes, is stored and is shown: the last change is shown last
-	shown   string     // the state that was last shown to all who may see it; empty: offline. showing guards it.
+	shown   string     // the state that was last shown to all who may see it, empty for offline; the mutex showing guards it
 
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
