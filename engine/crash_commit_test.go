@@ -28,7 +28,7 @@ func TestRow15ACommitIsAcceptedOnceWheneverTheEngineIsKilled(t *testing.T) {
 
 // Row 15 of docs/conversations.md, Cases and their tests. The engine is killed after it stored a
 // commit and before it answers the client. The repeated request gets the stored answer.
-// LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 4).
+// LIGHTWEB_CRASH_COMMIT_ROUNDS sets how often the engine is killed (default 20).
 func TestAStoredAnswerIsGivenWhenTheEngineIsKilledBeforeItsReply(t *testing.T) {
 	t.Parallel()
 	c := newCommitCrash(t)

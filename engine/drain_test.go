@@ -20,7 +20,7 @@ import (
 func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	t.Parallel()
 	const users = 20
-	home := enginetest.Start(t, "LIGHTWEB_DRAIN_TIMEOUT=2s", "LIGHTWEB_DELIVERY_HOST_CONCURRENCY=32")
+	home := enginetest.Start(t, "LIGHTWEB_DRAIN_TIMEOUT=8s", "LIGHTWEB_DELIVERY_HOST_CONCURRENCY=32")
 	answering, bob := newReluctant(t, "127.0.0.2", "/bob")
 	hanging, dora := newReluctant(t, "127.0.0.3", "/dora")
 	var all []*enginetest.User

@@ -299,6 +299,7 @@ func (r *mixedRoom) allCommitAtOnce(t *testing.T) {
 			hasWon = false
 			continue
 		}
+		r.allHear(t, last.Seq) // the other one may have committed again
 		last = s.commitSealed(t, nil, nil, nil)
 	}
 	r.allCatchUp(t, last.Seq)
