@@ -70,7 +70,6 @@ func nameAll(ctx context.Context, b *testing.B, from *peertest.Actor, home strin
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var sent sync.WaitGroup
-	defer sent.Wait()
 	statuses := map[int]int{}
 	var mu sync.Mutex
 	for n := 0; ctx.Err() == nil; n++ {

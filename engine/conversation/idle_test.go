@@ -83,43 +83,6 @@ func TestThereIsABoundToLiveConversations(t *testing.T) {
 	}
 }
 
-// held is a store whose databases do not answer until free is closed.
-type held struct {
-	away
-	free chan struct{}
-}
-
-func (s held) Write(context.Context, vocab.Username, func(context.Context, *user.Tx) error) error {
-	<-s.free
-	return errAway
-}
-
-func TestOneMoreThanMayBeLiveIsRefusedWhileAllHaveWork(t *testing.T) {
-	t.Parallel()
-	r, free := newIdle(), make(chan struct{})
-	r.Store = held{free: free}
-	r.carriers = newCarriers(r.Store)
-	for range maxLive {
-		if _, err := r.enqueue(Place{ID: uuid.New()}, &task{ctx: t.Context(), do: &Message{}, done: make(chan error, 1)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := r.AskReset(t.Context(), Place{ID: uuid.New()}, "")
-	if of := fault.Of(err); of == nil || of.Kind != fault.RateLimited || of.Code != "mls_busy" || of.RetryAfter <= 0 {
-		t.Errorf("one more: %v, want it refused for now", err)
-	}
-	if n := testutil.ToFloat64(r.metrics.overloads); n != 1 {
-		t.Errorf("%g refusals are counted, want 1", n)
-	}
-	if all, _ := (collector{r}).count(); all != maxLive {
-		t.Errorf("%d are live, want %d", all, maxLive)
-	}
-	close(free)
-	if err := r.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 // lone is a store of one conversation. Its transactions do nothing, and fail the test if more than
 // one worker waits for them. A transaction may find no work, for another one may have taken it.
 type lone struct {

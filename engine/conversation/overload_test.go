@@ -152,6 +152,9 @@ func TestRow17OneLiveConversationTooManyIsRefused(t *testing.T) {
 	if fault.Of(err).RetryAfter <= 0 {
 		t.Error("the refusal does not say when to try again")
 	}
+	if n := s.metrics()["lightweb_mls_overload_total"]; n != 1 {
+		t.Errorf("%g refusals are counted, want 1", n)
+	}
 	l.addMessage()
 	if n := s.registry.DropIdle(); n != conversation.MaxLive { // none of them is idle
 		t.Errorf("%d conversations are live, want %d", n, conversation.MaxLive)
@@ -213,11 +216,7 @@ func TestRow17WhatWasAcceptedIsDoneWhenTheEngineStops(t *testing.T) {
 		l.addMessage()
 		l.addCommit()
 	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.registry.Close(over); !errors.Is(err, context.Canceled) {
-		t.Errorf("Close returns %v while requests wait", err)
-	}
+	s.stopLate(t)
 	_, err := s.send(s.bob, s.group.Message())
 	s.wantRefused("a new request", err, fault.Unavailable, "mls_closing")
 	closed := make(chan error)
@@ -226,6 +225,16 @@ func TestRow17WhatWasAcceptedIsDoneWhenTheEngineStops(t *testing.T) {
 	l.wantInOrder()
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+// stopLate begins to close the registry while requests wait. The time for the stop is over already.
+func (s *scene) stopLate(t *testing.T) {
+	t.Helper()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.registry.Close(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("Close returns %v while requests wait", err)
 	}
 }
 
@@ -244,6 +253,7 @@ func TestRow17WhatCannotBeDoneIsAnsweredWhenTheEngineStops(t *testing.T) {
 		l.addMessage()
 		l.addCommit()
 	}
+	s.stopLate(t)
 	closed := make(chan error)
 	go func() { closed <- s.registry.Close(t.Context()) }()
 	close(free)

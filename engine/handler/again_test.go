@@ -197,6 +197,9 @@ func TestTheMigrationFindsWhatHasEnded(t *testing.T) {
 		s.MustSend("p:/carol", "us:/alice/inbox", follow)
 		end(s)
 		want := ends(s)
+		if (len(want) > 0) != (name != "nothing") {
+			t.Errorf("after %s the ends are %q", name, want)
+		}
 		if _, err := s.DB(t, s.Alice).Exec(`DROP TABLE ended_follows; ` + string(up)); err != nil {
 			t.Fatal(err)
 		}
@@ -221,6 +224,9 @@ func TestAFollowComesAgainAfterItsRowsArePruned(t *testing.T) {
 		s.MustSend("p:/carol", "us:/alice/inbox", follow)
 		s.Later(time.Minute)
 		end(s)
+		if got := s.Column(t, s.Alice, `SELECT status FROM relationships WHERE type = 'follower'`); len(got) > 0 {
+			t.Errorf("after the %s carol's follow is %q", name, got)
+		}
 		s.Column(t, s.Alice, `DELETE FROM activities RETURNING uri`)
 		s.Later(200 * 24 * time.Hour)
 		s.MustSend("p:/carol", "us:/alice/inbox", follow)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,8 @@ func TestRow29EveryOfficialFileIsPlayedOrNamed(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".json.gz")
 		reason, known := officialFiles[name]
-		if isPlayed := strings.Contains(tests, `"`+name+`"`); !known || isPlayed != (reason == "") {
+		isPlayed := regexp.MustCompile(`"` + name + `"[,)}]`).MatchString(tests) // no tag, and no key of a map
+		if !known || isPlayed != (reason == "") {
 			t.Errorf("%s is played: %v; want a test or a reason", name, isPlayed)
 		}
 		if reason != "" && !strings.Contains(page, "| `"+name+"` | "+reason+" |") {
@@ -261,7 +263,7 @@ func TestOfficialGroupsAreFollowedThroughTheirEpochs(t *testing.T) {
 					if m.Epoch != first.Epoch+uint64(n) || !bytes.Equal(m.GroupID, first.GroupID) || m.ContentType != want {
 						t.Errorf("%s %d, epoch %d: the header is %+v", name, i, n, m.Header)
 					}
-					if want == ContentCommit && m.References > len(e.Proposals) {
+					if want == ContentCommit && m.References != len(e.Proposals) {
 						t.Errorf("%s %d, epoch %d: %d references to %d proposals", name, i, n, m.References, len(e.Proposals))
 					}
 				}
