@@ -14,12 +14,8 @@ import (
 // Their only member is their host, whose id is the parameter host. The id of the MLS group of a
 // conversation is "urn:uuid:" with the conversation's id, and nobody has given its GroupInfo.
 func (d *Databases) Host(ctx context.Context, u vocab.Username, host vocab.ID, n int) (ids []uuid.UUID, err error) {
-	err = d.useDatabase(ctx, u, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, hosting, host, n)
-		if err == nil {
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		}
-		if err != nil {
+	err = d.useDatabase(ctx, u, func(conn *pgx.Conn) (err error) {
+		if ids, err = postgres.CollectColumn[uuid.UUID](ctx, conn, "insert", hosting, host, n); err != nil {
 			return err
 		}
 		return tidy(ctx, conn)

@@ -99,7 +99,7 @@ func hereIn(raw, author string) string {
 
 // wroteTo holds when the user has written to @actor in private. @followers is the user's followers
 // collection.
-var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? @actor AND ` + privateIn("raw", "actor_uri", "@followers") + `)`
+var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND ` + sentTo("raw", "@actor") + ` AND ` + privateIn("raw", "actor_uri", "@followers") + `)`
 
 // addressedIn selects those uris of a table that an activity of the user addresses. If kind is
 // not empty, only activities of this type count. It looks only at the fields "to" and "cc",

@@ -26,7 +26,11 @@ var rewrites sync.Map
 func (n named) RewriteQuery(ctx context.Context, conn *pgx.Conn, query string, _ []any) (string, []any, error) {
 	known, there := rewrites.Load(query)
 	if !there {
-		return n.rewriteFirst(ctx, conn, query)
+		r, err := n.rewriteFirst(ctx, conn, query)
+		if err != nil {
+			return "", nil, err
+		}
+		known, there = r, true
 	}
 	r := known.(rewritten)
 	args := make([]any, len(r.names))
@@ -41,22 +45,20 @@ func (n named) RewriteQuery(ctx context.Context, conn *pgx.Conn, query string, _
 	return r.query, args, nil
 }
 
-// rewriteFirst rewrites a statement that was not run before.
-func (n named) rewriteFirst(ctx context.Context, conn *pgx.Conn, query string) (string, []any, error) {
+// rewriteFirst rewrites a statement that was not run before, and keeps the result.
+func (n named) rewriteFirst(ctx context.Context, conn *pgx.Conn, query string) (rewritten, error) {
 	own := make(pgx.StrictNamedArgs, len(n)) // the argument of each name is the name
 	for name := range n {
 		own[name] = name
 	}
 	text, order, err := own.RewriteQuery(ctx, conn, query, nil)
 	if err != nil {
-		return "", nil, err
+		return rewritten{}, err
 	}
 	r := rewritten{query: text, names: make([]string, len(order))}
-	args := make([]any, len(order))
 	for i, name := range order {
 		r.names[i] = name.(string)
-		args[i] = n[r.names[i]]
 	}
 	rewrites.Store(query, r)
-	return text, args, nil
+	return r, nil
 }

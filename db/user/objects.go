@@ -100,13 +100,10 @@ func (t Objects) Displace(ctx context.Context, o Object) error {
 // It removes the record of the deletion. Votes, pins and feed entries of the object do not come
 // back.
 func (t Objects) Restore(ctx context.Context, o Object) error {
-	own := Owned{o.URI, o.Author}
-	if _, err := t.exec(ctx, "restore object", `DELETE FROM tombstones WHERE digest = ANY($1)`, [][]byte{own.key(), digest(o.URI)}); err != nil {
+	keys := [][]byte{Owned{o.URI, o.Author}.key(), digest(o.URI)}
+	if _, err := t.exec(ctx, "restore object", `DELETE FROM tombstones WHERE digest = ANY($1)`, keys); err != nil {
 		return err
 	}
-	t.ahead.forgetObject(o.URI)
-	delete(t.ahead.buried, own)
-	t.touched.touch(feeds, o.URI)
 	return t.Displace(ctx, o)
 }
 

@@ -16,12 +16,11 @@ import (
 // maxJRD is the size of the largest WebFinger answer that is read, in bytes.
 const maxJRD = 256 << 10
 
-// linkedType is the property in which Lemmy tells the type of a linked actor, and groupType that
-// type for a community.
-const (
-	linkedType = "https://www.w3.org/ns/activitystreams#type"
-	groupType  = "Group"
-)
+// GroupType is the type of a Group, such as a community of Lemmy.
+const GroupType = "Group"
+
+// linkedType is the property in which Lemmy tells the type of a linked actor.
+const linkedType = "https://www.w3.org/ns/activitystreams#type"
 
 // confirmed is the actor to which a handle was found to belong, and the time of that finding.
 type confirmed struct {
@@ -222,7 +221,7 @@ func readJRD(body []byte, h handle) (found, error) {
 			continue
 		}
 		got.id = id
-		if link.Sub("properties").Text(linkedType) == groupType {
+		if link.Sub("properties").Text(linkedType) == GroupType {
 			break
 		}
 	}

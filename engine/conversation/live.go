@@ -44,8 +44,8 @@ type live struct {
 	registry *Registry
 	at       Place
 	box      *mailbox.Mailbox[*user.Tx, *task]
-	epoch    atomic.Int64             // the epoch after the last transaction of this process; -1 if it is not known
-	hosted   atomic.Bool              // the last transaction of this process found the conversation, in encrypted mode
+	epoch    atomic.Int64             // the epoch as this process last wrote it or read it ahead; -1 if it is not known
+	hosted   atomic.Bool              // this process last found the conversation in encrypted mode
 	seen     *user.HostedConversation // the row that the present batch locked; only the worker of box uses this field
 
 	// The mutex of the registry guards these fields.

@@ -65,7 +65,8 @@ const (
 var backoff = mailbox.Backoff{Min: 10 * time.Millisecond, Max: time.Second}
 
 // Registry holds the live conversations, that is, those that have a mailbox in this process
-// because they got requests lately. It is safe for concurrent use.
+// because they got requests lately, or because a Warmer has just read them. It is safe for
+// concurrent use.
 type Registry struct {
 	Deps
 	Storage  *Storage
@@ -193,9 +194,9 @@ func (r *Registry) sweep() {
 	}
 }
 
-// dropIdle drops the conversations that have no work and whose last request is at least as old as
-// the parameter since. A conversation that rests after panics stays, so that its rest is not
-// forgotten. The caller holds mu.
+// dropIdle drops the conversations that have no work and whose last request or warm-up is at least
+// as old as the parameter since. A conversation that rests after panics stays, so that its rest is
+// not forgotten. The caller holds mu.
 func (r *Registry) dropIdle(since time.Duration) {
 	now := r.Now()
 	for at, c := range r.live {

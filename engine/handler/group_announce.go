@@ -18,9 +18,6 @@ import (
 // group is trusted for votes about posts in the group, and for the place of its own Announce in
 // the feed. An activity that is announced by an actor that is not a Group has no effect.
 
-// groupType is the type of Group actors.
-const groupType = "Group"
-
 // registerGroup registers a handler of Announce for each type of activity that a Group may
 // announce. For types without an effect nothing is fetched.
 func registerGroup(r *Registry, local *actor.Local) {
@@ -94,7 +91,7 @@ func announcedObject(a *vocab.Activity) vocab.ID {
 }
 
 // IsGroup reports whether an actor is a Group, which may announce activities.
-func IsGroup(a *vocab.Actor) bool { return a.Type == groupType }
+func IsGroup(a *vocab.Actor) bool { return a.Type == actor.GroupType }
 
 // needsAnnounced names the object of the announced activity. A Create or Update has no effect if
 // its actor and its object are on different servers, so no object is fetched for it. A Delete may

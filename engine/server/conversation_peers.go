@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -34,8 +33,8 @@ func (s *conversationPeers) ofMember(do visited) handle {
 		if s.paused {
 			return fault.New(fault.Unavailable, "federation is paused here").WithCode("federation_paused")
 		}
-		if ok, after := s.limiter.Allow(s.clientOf(r).String()); !ok {
-			return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+		if err := s.checkRate(s.clientOf(r)); err != nil {
+			return err
 		}
 		v, err := s.beginVisit(a, r, p)
 		if err != nil {

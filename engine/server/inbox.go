@@ -18,11 +18,19 @@ import (
 type federation struct {
 	*access
 	inbox     Inbox
-	limiter   *policy.Limiter // limits requests to inboxes, conversations and realtime, by client
+	limiter   *policy.Limiter // limits requests to inboxes, conversations and realtime, and claims of key packages, by client
 	bodies    *policy.Pool
 	bodyLimit int64
 
 	mlsBodyLimit int64
+}
+
+// checkRate refuses a client that sends too many requests.
+func (s *federation) checkRate(client netip.Prefix) error {
+	if ok, after := s.limiter.Allow(client.String()); !ok {
+		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	}
+	return nil
 }
 
 // postInbox accepts an activity from another server. If the path names a user, the activity is for
@@ -30,8 +38,8 @@ type federation struct {
 // requests is refused before anything is read.
 func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.clientOf(r)
-	if ok, after := s.limiter.Allow(client.String()); !ok {
-		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	if err := s.checkRate(client); err != nil {
+		return err
 	}
 	var u vocab.Username
 	if name := p.ByName("user"); name != "" {

@@ -260,8 +260,8 @@ func (s *publicPackages) postClaim(a *answer, r *http.Request, p httprouter.Para
 		return fault.New(fault.Unavailable, "federation is paused here").WithCode("federation_paused")
 	}
 	client := s.clientOf(r)
-	if ok, after := s.limiter.Allow(client.String()); !ok {
-		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	if err := s.checkRate(client); err != nil {
+		return err
 	}
 	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), maxClaim)
 	if err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -28,8 +27,8 @@ func (s *realtime) postSignal(a *answer, r *http.Request, p httprouter.Params) e
 		return fault.New(fault.NotAllowed, "federation is paused here").WithCode("federation_paused")
 	}
 	client := s.clientOf(r)
-	if ok, after := s.limiter.Allow(client.String()); !ok {
-		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	if err := s.checkRate(client); err != nil {
+		return err
 	}
 	if !isSigned(r) { // an unsigned request is refused before its body is read
 		a.Header().Set("WWW-Authenticate", wantsSignature)

@@ -80,7 +80,7 @@ type Deps struct {
 	Local    *actor.Local
 	Verifier Verifier
 	Gate     Gate
-	Clients  *policy.Limiter // limits requests to inboxes, conversations and realtime, by client
+	Clients  *policy.Limiter // limits requests to inboxes, conversations and realtime, and claims of key packages, by client
 	Lookups  *policy.Limiter // limits requests for actors, and for objects not held here, by user
 	Inbox    Inbox
 	Outbox   Outbox

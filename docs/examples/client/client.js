@@ -272,19 +272,22 @@ $("list").addEventListener("click", ({ target }) => {
   })
 })
 
-/** Sends a message that is held, or drops it, as the user wants. */
-function decide(button, message) {
-  const { uri } = view
+/** Does what a button of a chat is for, once at a time. */
+function press(button, work) {
   if (button.ariaBusy) return
   button.ariaBusy = "true"
   attempt(async () => {
-    try {
-      await chats.device().decide(uri, message, button.className === "send")
-    } finally {
+    try { await work() } finally {
       button.ariaBusy = null
       await refresh()
     }
   })
+}
+
+/** Sends a message that is held, or drops it, as the user wants. */
+function decide(button, message) {
+  const { uri } = view
+  press(button, () => chats.device().decide(uri, message, button.className === "send"))
 }
 
 function toggleAnswer(li) {
@@ -329,16 +332,7 @@ $("members").addEventListener("click", ({ target }) => {
 
 $("resetter").firstElementChild.addEventListener("click", ({ target }) => {
   const { uri } = view
-  if (target.ariaBusy) return
-  target.ariaBusy = "true"
-  attempt(async () => {
-    try {
-      await chats.device().reset(uri)
-    } finally {
-      target.ariaBusy = null
-      await refresh()
-    }
-  })
+  press(target, () => chats.device().reset(uri))
 })
 
 $("writer").addEventListener("submit", (event) => submit(event, async ({ text }) => {

@@ -75,7 +75,7 @@ export class Group {
     else this.#kept.sent = this.#kept.sent.filter((one) => one !== message)
     await this.#keep()
     await this.catchUp()
-    await this.readLog()
+    if (isSent) await this.readLog() // it has the message now
   }
 
   /** Commits what choose wants of the members that there are: again, when another commit is first. */
