@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -182,14 +183,15 @@ func TestAWarmUpEndsWithTheEngine(t *testing.T) {
 	lockConversations(t, s, bob)
 	w := s.restarted()
 	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
+	done := make(chan error)
+	var warming sync.WaitGroup
+	warming.Go(func() {
+		defer close(done)
 		w.warmUp(ctx)
-		done <- nil
-	}()
+	})
 	dbtest.AwaitLock(t, s.store, bob, done)
 	stop()
-	<-done
+	warming.Wait()
 	w.wantKnown(s.user, []uuid.UUID{s.at.ID}, 0)
 	if w.log.Len() > 0 {
 		t.Errorf("the log has %s", &w.log)
