@@ -190,6 +190,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO conversation_members VALUES ('00000000-0000-7000-8000-000000000002', ` + hard + `, 'admin', 0)`,
 		`INSERT INTO mls_conversations VALUES ('00000000-0000-7000-8000-000000000002', 0, 0, 7, 1, 'closed', '\x00ff', ARRAY[` + hard + `], NULL, now())`,
 		`INSERT INTO mls_log VALUES ('00000000-0000-7000-8000-000000000002', 1, 0, 6, 'commit', 'a', '\x00ff0a', '\x01', now())`,
+		`INSERT INTO mls_early VALUES (DEFAULT, '00000000-0000-7000-8000-000000000002', 0, 8, ` + hard + `, '\x00ff0a', '\x01', now())`,
 		`INSERT INTO mls_welcomes VALUES (gen_random_uuid(), '00000000-0000-7000-8000-000000000002', ` + hard + `, '\x01', '\x00ff0a', 'available', NULL, now())`,
 		`INSERT INTO mls_joined VALUES ('00000000-0000-7000-8000-000000000002', 0, 7, 2, 1, 1, 'frozen', NULL, ARRAY[` + hard + `], now())`,
 		`INSERT INTO mls_inbox (group_id, generation, epoch, kind, sender_uri, object_uri, content, content_hash, blocked, activity, content_at, received_at)

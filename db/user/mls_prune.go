@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// pruneMessages removes old Welcomes, old held activities (see HeldActivity), and old messages of
-// the user's conversations. It leaves commits to pruneCommits, except those that no host has put in
-// order. A device that has not fetched such a Welcome by then must join again. A conversation keeps
-// its epoch, and the numbers of removed messages are not assigned again.
+// pruneMessages removes old Welcomes, old held activities (see HeldActivity), old early messages,
+// and old messages of the user's conversations. It leaves commits to pruneCommits, except those
+// that no host has put in order. A device that has not fetched such a Welcome by then must join
+// again. A conversation keeps its epoch, and numbers of removed messages are not assigned again.
 func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
 	if p.Messages.IsZero() {
 		return did, nil, nil
@@ -30,12 +30,16 @@ func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned
 	if err != nil {
 		return did, nil, err
 	}
+	early, err := t.execBeside(ctx, "prune early messages", `DELETE FROM mls_early WHERE arrival IN (SELECT arrival FROM mls_early WHERE received_at < $1 ORDER BY arrival LIMIT $2)`, p.Messages, pruneBatch)
+	if err != nil {
+		return did, nil, err
+	}
 	held, err := t.execBeside(ctx, "prune held activities", `DELETE FROM mls_held WHERE (conversation_id, content_hash, place) IN
 		(SELECT conversation_id, content_hash, place FROM mls_held WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, p.Messages, pruneBatch)
-	if max(messages, received, welcomes, held) == pruneBatch && !p.DryRun {
+	if max(messages, received, welcomes, early, held) == pruneBatch && !p.DryRun {
 		next = &reached{}
 	}
-	return Pruned{Messages: int(messages + received + welcomes + held)}, next, err
+	return Pruned{Messages: int(messages + received + welcomes + early + held)}, next, err
 }
 
 // Bounds on the old commits that are kept of a conversation. The newest are kept.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
@@ -32,6 +33,9 @@ type hosted struct {
 	hash   string // the hash of the last message, in base64
 	reset  int
 	nth    int
+
+	registry *conversation.Registry // of the conversations that alice hosts; nil if she hosts none
+	at       conversation.Place     // of the conversation that alice hosts
 }
 
 func newHosted(t *testing.T) *hosted {

@@ -1,0 +1,112 @@
+package inbox_test
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+const (
+	entries   = `SELECT concat_ws(' ', seq, epoch, kind, regexp_replace(sender_uri, '.*/', '')) FROM mls_log WHERE seq > 1 ORDER BY seq`
+	earlyOnes = `SELECT concat_ws(' ', epoch, regexp_replace(sender_uri, '.*/', '')) FROM mls_early ORDER BY arrival`
+)
+
+// later returns the group as it is n epochs later.
+func (h *hosted) later(n uint64) *mlstest.Group {
+	g := *h.group
+	g.Epoch += n
+	return &g
+}
+
+// Activities of a member whose server knows only the SWICG draft arrive in the reverse order. The
+// host acknowledges them all. Once the first commit is there, all are in the log.
+func TestMessagesOfAnEpochToComeWaitForTheCommitThatBeginsIt(t *testing.T) {
+	h := newMixed(t)
+	last, words := h.later(2).Message(), h.later(1).Message()
+	h.sends(mine, "PrivateMessage", last, "context", h.uri)
+	h.sends(mine, "PrivateMessage", words)
+	h.sends("us:/inbox", "PrivateMessage", words)
+	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
+	h.want("the log before the commit", entries)
+	h.want("waiting", earlyOnes, "3 dave", "2 dave", "2 dave")
+	h.want("the host's programs are told of nothing", `SELECT count(*)::text FROM event_outbox WHERE type LIKE 'mls.message%' OR type LIKE 'mls.recovery%'`, "0")
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	h.want("the log", entries, "2 1 commit dave", "3 2 application dave", "4 2 commit dave", "5 3 application dave")
+	h.want("the state", state, "3 5 active t t")
+	h.want("waiting after it", earlyOnes)
+	h.sends("us:/inbox", "PrivateMessage", last)
+	h.want("the log after a message came again", entries, "2 1 commit dave", "3 2 application dave", "4 2 commit dave", "5 3 application dave")
+	h.want("owed", `SELECT concat_ws(' ', j.type, regexp_replace(d.targets[1], '.*/', ''), substring(convert_from(j.body, 'UTF8') FROM '/log/([0-9]+)"')) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
+		WHERE convert_from(j.body, 'UTF8') LIKE '%PrivateMessage%' AND convert_from(j.body, 'UTF8') LIKE '%/log/%' ORDER BY j.id`, "Add erin 2", "Add erin 3", "Add erin 4", "Add erin 5")
+}
+
+// dave's commit of epoch 1 is delayed, and alice ends that epoch. The messages that dave made after
+// his commit belong to a group of his own, and do not enter the log.
+func TestWhatAMemberMadeAfterACommitThatLostIsDropped(t *testing.T) {
+	h := newMixed(t)
+	late := h.group.PrivateCommit()
+	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
+	h.sends(mine, "PrivateMessage", h.later(2).Message())
+	h.sealsCommit()
+	h.sends(mine, "PrivateMessage", late)
+	h.want("the log", entries, "2 1 commit "+h.Alice.String())
+	h.want("who has forked", forked, "forked 1 2 dave")
+	h.want("waiting", earlyOnes)
+}
+
+// Messages of an earlier epoch than the one that a commit begins are dropped. Their sender's own
+// commit never came.
+func TestNoCommitOrdersMessagesOfAnEpochThatIsOver(t *testing.T) {
+	h := newMixed(t)
+	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
+	h.sealsCommit()
+	h.by = "p:/frank"
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	h.want("the log", entries, "2 1 commit "+h.Alice.String(), "3 2 commit frank")
+	h.want("waiting", earlyOnes)
+}
+
+// alice blocks dave while his message waits. The commit of another member does not order it.
+func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsBlocked(t *testing.T) {
+	h := newMixed(t)
+	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
+	h.block("p:/dave")
+	h.by = "p:/frank"
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	h.want("the log", entries, "2 1 commit frank")
+	h.want("waiting", earlyOnes)
+}
+
+// Only members whose servers know the draft alone can be ahead of the host, and only in the group
+// that the conversation has. No member makes more than 50 messages wait.
+func TestFewMessagesOfAnEpochToComeWait(t *testing.T) {
+	h := newMixed(t)
+	h.by = "p:/erin"
+	h.sends(mine, "PrivateMessage", h.later(1).Message())
+	h.Actor("q:/mallory")
+	h.by = "q:/mallory"
+	h.sends(mine, "PrivateMessage", h.later(1).Message())
+	h.by = "p:/dave"
+	h.sends(mine, "PublicMessage", h.later(1).Plain(h.device))
+	h.sends(mine, "PrivateMessage", h.later(1).LongMessage(300<<10))
+	h.want("waiting", earlyOnes)
+	for range 51 {
+		h.sends(mine, "PrivateMessage", h.later(1).Message())
+	}
+	h.want("how many wait", `SELECT count(*)::text FROM mls_early`, "50")
+	h.by = "p:/frank"
+	h.sends(mine, "PrivateMessage", h.later(1).Message())
+	h.want("one of another member", `SELECT count(*)::text FROM mls_early`, "51")
+}
+
+// sealsCommit ends the epoch with a commit by alice's device.
+func (h *hosted) sealsCommit() {
+	h.Helper()
+	commit, next := h.group.SealedCommit(mlstest.Change{})
+	_, err := h.registry.Commit(h.TB.Context(), h.at, conversation.Commit{Caller: h.ID("us:/alice"), Key: "2", Message: commit})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.group = next
+}
