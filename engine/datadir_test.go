@@ -162,7 +162,7 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "pg"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if ran := bare.Run(t, "user", "list"); ran.Code != 78 {
+	if ran := bare.Run(t, "user", "list"); ran.Code != 78 || !strings.Contains(ran.Stderr, filepath.Join(dir, "instance", "elsewhere")) {
 		t.Errorf("user list beside a private server ended with %d: %s", ran.Code, ran.Stderr)
 	}
 	if err := os.Remove(filepath.Join(dir, "pg")); err != nil {
@@ -174,6 +174,35 @@ func TestDatabasesThatAreElsewhereAreNotMadeAnew(t *testing.T) {
 	}
 	if list := bare.Run(t, "user", "list"); list.Code != 0 || !strings.Contains(list.Stdout, "alice") {
 		t.Errorf("user list after the restore ended with %d: %s%s", list.Code, list.Stdout, list.Stderr)
+	}
+}
+
+// The setting database.url names a server that has nothing of the instance: it was mistyped, or the
+// restore there is still to come. Commands fail, and leave no trace that keeps the instance from
+// being opened without the setting.
+func TestAServerThatHasNothingOfTheInstanceIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(enginetest.Dir(t), "data")
+	private := enginetest.MakeIn(t, dir)
+	file := filepath.Join(t.TempDir(), "backup.tar.gz")
+	for _, line := range []string{"user create alice", "backup " + file} {
+		if ran := private.Run(t, strings.Fields(line)...); ran.Code != 0 {
+			t.Fatalf("%s ended with %d: %s", line, ran.Code, ran.Stderr)
+		}
+	}
+	moved := enginetest.MakeIn(t, dir, "LIGHTWEB_DATABASE_URL="+startServer(t), "LIGHTWEB_PUBLIC_URL="+private.URL)
+	for _, line := range []string{"user list", "user create bob", "db migrate", "backup " + file + ".2"} {
+		if ran := moved.Run(t, strings.Fields(line)...); ran.Code != 78 || !strings.Contains(ran.Stderr, "unset database.url") {
+			t.Errorf("%s on an empty server ended with %d: %s", line, ran.Code, ran.Stderr)
+		}
+	}
+	if list := private.Run(t, "user", "list"); list.Code != 0 || !strings.Contains(list.Stdout, "alice") {
+		t.Errorf("user list on the private server ended with %d: %s%s", list.Code, list.Stdout, list.Stderr)
+	}
+	for _, line := range []string{"restore " + file, "user list"} {
+		if ran := moved.Run(t, strings.Fields(line)...); ran.Code != 0 {
+			t.Errorf("%s on the other server ended with %d: %s", line, ran.Code, ran.Stderr)
+		}
 	}
 }
 

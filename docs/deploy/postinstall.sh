@@ -3,13 +3,17 @@
 set -e
 
 systemd-sysusers lightweb.conf
-# The configuration may hold the address of a database.
-chgrp lightweb /etc/lightweb/lightweb.toml
-chmod 0640 /etc/lightweb/lightweb.toml
+if [ -e /etc/lightweb/lightweb.toml ]; then # it may hold the address of a database
+	chgrp lightweb /etc/lightweb/lightweb.toml
+	chmod 0640 /etc/lightweb/lightweb.toml
+fi
 
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	if [ -n "$2" ]; then # an upgrade: $2 is the version before
-		systemctl try-restart lightweb.service
+	if [ -n "$2" ] && systemctl is-active --quiet lightweb.service; then # an upgrade: $2 is the version before
+		# The schema of each user is brought up to date while the old version serves.
+		runuser -u lightweb -- /usr/bin/lightweb db migrate --config /etc/lightweb/lightweb.toml ||
+			echo "lightweb: run 'lightweb db migrate' as the account lightweb; users whose databases are behind are answered 503" >&2
+		systemctl restart lightweb.service
 	fi
 fi

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,8 +20,29 @@ func checkElsewhere(c Config) error {
 	if c.Database.URL != "" || !isThere(markOf(c)) && (isThere(c.DataDir, "pg") || !isThere(c.DataDir, "instance", "keys")) {
 		return nil
 	}
-	return fault.New(fault.Config, "this instance's databases are elsewhere").
-		WithHint("set database.url, as it is for 'lightweb serve'; if its databases are lost, 'lightweb restore' makes others")
+	hint := "set database.url, as it is for 'lightweb serve'; if its databases are lost, 'lightweb restore' makes others"
+	if private := filepath.Join(c.DataDir, "pg"); isThere(private) {
+		hint += "; if they are in " + private + ", remove " + markOf(c)
+	}
+	return fault.New(fault.Config, "this instance's databases are elsewhere").WithHint(hint)
+}
+
+// checkData refuses a server that database.url names if nothing of the instance is there although
+// the instance has keys. On that server it would seem to have no users, and other servers would be
+// told that all of them are gone.
+func (in *Instance) checkData(ctx context.Context) error {
+	if in.Config.Database.URL == "" || !isThere(in.Config.DataDir, "instance", "keys") {
+		return nil
+	}
+	if has, err := in.DB.Instance.Origin(ctx); err != nil || has != "" {
+		return err
+	}
+	users, err := in.DB.Instance.Users.All(ctx)
+	if err != nil || len(users) > 0 { // an earlier version stored no origin
+		return err
+	}
+	return fault.New(fault.Config, "database.url names a server that has nothing of this instance").
+		WithHint("is it the right server? if the instance moves there, 'lightweb restore FILE' brings its databases; if it does not, unset database.url")
 }
 
 // NoteServer stores in data_dir whether the databases of the instance are on the server of

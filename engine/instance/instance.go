@@ -93,7 +93,11 @@ func openAtOrigin(ctx context.Context, c Config, store db.Config, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	if err := in.KeepOrigin(ctx); err != nil {
+	err = in.checkData(ctx)
+	if err == nil {
+		err = in.KeepOrigin(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, in.Close(context.WithoutCancel(ctx)))
 	}
 	if err := in.NoteServer(); err != nil { // such as an account that may not write there
