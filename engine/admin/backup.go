@@ -306,9 +306,6 @@ func (t *backupRun) writeDatabase(ctx context.Context, u dbinstance.User) error 
 	return err
 }
 
-// maxFile is the greatest size of a configuration or key in a backup, in bytes.
-const maxFile = 16 << 20
-
 // writeFiles writes the configuration and keys of u, or of the instance when u is zero.
 func (t *backupRun) writeFiles(u vocab.Username) error {
 	for _, f := range filesOf(t.in, u) {
@@ -382,15 +379,16 @@ func readUserFile(in *instance.Instance, f file) ([]byte, error) {
 	return readFile(f.path)
 }
 
-// readFile returns the content of a file of at most maxFile bytes.
+// readFile returns the content of a file that an archive can have. The fault is TooLarge if the file
+// is larger.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(data) > maxFile {
-		err = fmt.Errorf("%s is larger than a configuration or key can be", path)
+	data, err := io.ReadAll(io.LimitReader(f, archive.MaxFile+1))
+	if len(data) > archive.MaxFile {
+		err = fault.New(fault.TooLarge, path+" is larger than a configuration or key can be")
 	}
 	return data, errors.Join(err, f.Close())
 }

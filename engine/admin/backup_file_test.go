@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
@@ -42,6 +44,25 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 		if _, err := os.Lstat(path); (err == nil) != stays {
 			t.Errorf("%s: %v, want it there: %t", filepath.Base(path), err, stays)
 		}
+	}
+}
+
+// The policy of an instance has room for a million domains, and is in each whole backup.
+func TestABackupHoldsAPolicyOfAMillionDomains(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "server.json")
+	const most = 64 << 20
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, most)); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := readFile(path); err != nil || len(data) != most {
+		t.Errorf("of the largest policy %d bytes are read, %v", len(data), err)
+	}
+	if err := os.Truncate(path, most+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readFile(path); fault.KindOf(err) != fault.TooLarge {
+		t.Errorf("a larger one: %v, want it refused as too large", err)
 	}
 }
 

@@ -18,8 +18,11 @@ import (
 )
 
 const (
-	maxEntry = 16 << 20  // bytes of one entry that is neither a Document nor the sums
-	maxSums  = 256 << 20 // bytes of the sums, which is enough for two million entries
+	// MaxFile is the size of the largest configuration or key in an archive, in bytes. The policy of
+	// an instance may have a million domains.
+	MaxFile = 64 << 20
+
+	maxSums = 256 << 20 // bytes of the sums, which is enough for two million entries
 )
 
 // File is a configuration or a key in an archive.
@@ -236,7 +239,7 @@ func maxSize(name string) int64 {
 	case documentForm.MatchString(name) && name != FirstEntry:
 		return maxUserBytes
 	}
-	return maxEntry
+	return MaxFile
 }
 
 // nextEntry advances to the next entry. It refuses an entry that is not a plain file, has holes,
