@@ -10,6 +10,15 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
+// A display name that no profile may have is refused before anything of the user is made.
+func TestARefusedDisplayNameMakesNoUser(t *testing.T) {
+	t.Parallel()
+	runAll(t, enginetest.Make(t), []command{
+		{"user create alice --display-name " + strings.Repeat("x", 101), 65, "profile.name has 101 characters"},
+		{"user show alice", 67, ""},
+	})
+}
+
 // Commands read, set, edit and check the configuration files of users.
 func TestUserConfigurationsAreChangedByCommands(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -44,6 +45,11 @@ type NewUser struct {
 	Password    string // empty for none
 }
 
+func (n NewUser) setName(c *registry.User) error {
+	c.Profile.Name = n.DisplayName
+	return nil
+}
+
 // Create makes a user. It reserves the name, makes keys, profile, database and password, and
 // activates the user. It completes a user that an earlier call left half-made. If the user is
 // complete already, Create returns the user and fault.Conflict. If the user was deleted, it
@@ -52,6 +58,11 @@ type NewUser struct {
 func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, err error) {
 	if err := us.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err
+	}
+	if n.DisplayName != "" { // nothing of the user may be there when the name is refused
+		if err := us.in.Registry.CheckUpdate(n.Name, n.setName); err != nil {
+			return User{}, "", fmt.Errorf("create user %s: %w", n.Name, err)
+		}
 	}
 	row, err := us.in.DB.Instance.Users.Reserve(ctx, n.Name)
 	if err != nil {
@@ -86,7 +97,7 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 		return fmt.Errorf("write config.json: %w", err)
 	}
 	if n.DisplayName != "" {
-		if err := us.in.Registry.SetMember(n.Name, "profile.name", n.DisplayName); err != nil {
+		if err := us.in.Registry.UpdateUser(n.Name, n.setName); err != nil {
 			return err
 		}
 	}
