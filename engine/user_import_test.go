@@ -230,7 +230,7 @@ func mastodonFiles(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"actor.json": `{"@context":"https://www.w3.org/ns/activitystreams","id":"` + me + `","type":"Person","inbox":"` + me + `/inbox","outbox":"outbox.json","preferredUsername":"mia","name":"Mia","likes":"likes.json",
-			"summary":"<p>of <b>old</b></p>","icon":{"type":"Image","url":"avatar.png"},"attachment":[{"type":"PropertyValue","name":"home","value":"<a href=\"https://mia.example\">mia.example</a>"}]}`,
+			"summary":"<p>of <b>old</b>\u0085\ufffd</p>","icon":{"type":"Image","url":"avatar.png"},"attachment":[{"type":"PropertyValue","name":"home","value":"<a href=\"https://mia.example\">mia.example</a>"}]}`,
 		"outbox.json": `{"@context":"https://www.w3.org/ns/activitystreams","id":"outbox.json","type":"OrderedCollection","totalItems":3,"orderedItems":[` +
 			post(1, "<p>first words<script>evil()</script></p>") + "," + post(2, "<p>second words</p>") + `,
 			{"id":"` + me + `/statuses/3/activity","type":"Announce","actor":"` + me + `","object":"https://else.example/1"}]}`,

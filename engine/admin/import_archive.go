@@ -205,10 +205,10 @@ func hostOfHandle(handle string) string { return handle[strings.LastIndex(handle
 // lastPart returns the text after the last slash of an address.
 func lastPart(address string) string { return address[strings.LastIndex(address, "/")+1:] }
 
-// cleanText returns the first n characters of a text, without control characters.
+// cleanText returns the first n characters of a text, without those that no profile may have.
 func cleanText(s string, n int) string {
 	return truncateText(strings.Map(func(c rune) rune {
-		if c < ' ' && c != '\n' && c != '\t' || c == '\x7f' {
+		if !registry.IsPrintable(c) {
 			return -1
 		}
 		return c

@@ -307,10 +307,10 @@ func badConfig(format string, args ...any) error {
 }
 
 func isPrintable(s string) bool {
-	for _, r := range s {
-		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return !IsPrintable(r) })
+}
+
+// IsPrintable reports whether the texts of a profile may have the character.
+func IsPrintable(r rune) bool {
+	return r != utf8.RuneError && (!unicode.IsControl(r) || r == '\n' || r == '\t')
 }
