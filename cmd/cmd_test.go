@@ -199,7 +199,7 @@ func TestHealthcheckTellsReadyFromNot(t *testing.T) {
 func TestAListenerOnAllAddressesIsAskedOnLoopback(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:9090": "127.0.0.1:9090", ":9090": "127.0.0.1:9090", "0.0.0.0:9090": "127.0.0.1:9090",
-		"[::]:9090": "[::1]:9090", "10.0.0.1:9090": "10.0.0.1:9090", "admin.internal:9090": "admin.internal:9090",
+		"[::]:9090": "[::1]:9090", "10.0.0.1:9090": "10.0.0.1:9090", "localhost:9090": "127.0.0.1:9090", "admin.invalid:9090": "admin.invalid:9090",
 	} {
 		if got := reachableAddress(listen); got != want {
 			t.Errorf("reachable(%q) = %q, want %q", listen, got, want)

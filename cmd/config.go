@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -190,20 +191,18 @@ func (r *configReader) readInboxRatesOff(values map[string]written) error {
 	return nil
 }
 
+// serviceAddress matches the variables that Kubernetes sets in every container for each service
+// whose name is lightweb or begins with lightweb-. They have the address of the service.
+var serviceAddress = regexp.MustCompile(`^LIGHTWEB_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?)$`)
+
 // notASetting reports whether a variable with our prefix is known and is not a setting. Parts of
-// the engine and our tests read such variables. If a service is called lightweb, Kubernetes also
-// sets such variables in every container. They have the address of the service.
+// the engine and our tests read such variables, and Kubernetes sets some (see serviceAddress).
 func notASetting(name string) bool {
 	switch name {
-	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_REDIS_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
+	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_REDIS_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR":
 		return true
 	}
-	for _, prefix := range []string{"LIGHTWEB_TEST_", "LIGHTWEB_SERVICE_", "LIGHTWEB_PORT_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(name, "LIGHTWEB_TEST_") || serviceAddress.MatchString(name)
 }
 
 func unknownVariable(name string, known []string) error {
@@ -260,8 +259,8 @@ func (r *configReader) findFile() (name, content string, err error) {
 	}
 	for _, name := range places {
 		b, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) && !asked {
-			continue
+		if !asked && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && !filepath.IsAbs(name)) {
+			continue // the account that serves may stand in a folder that is not its own
 		}
 		if err != nil {
 			return "", "", fault.Wrap(fault.Config, "cannot read the configuration file "+name+": "+reason(err), err).WithHint("check --config and " + configEnv)

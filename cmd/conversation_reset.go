@@ -24,7 +24,7 @@ func newConversationReset(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.prompt.confirm("give up the MLS group of "+id.String(), yes); err != nil {
+			if err := a.prompt.confirm(ctx, "give up the MLS group of "+id.String(), yes); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {

@@ -47,7 +47,7 @@ func newDeliverDrop(a *app) *cobra.Command {
 			if len(hosts) > 0 {
 				what += fmt.Sprintf(" to %q", hosts)
 			}
-			if err := a.prompt.confirm(what, yes || dryRun); err != nil {
+			if err := a.prompt.confirm(ctx, what, yes || dryRun); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {

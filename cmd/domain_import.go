@@ -32,7 +32,7 @@ func newDomainImport(a *app) *cobra.Command {
 			"  jq -r '.changed[]' import.json | xargs lightweb domain unblock",
 		Args: takesArgs("FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
-			var list io.Reader = a.stdin
+			var list io.Reader = endingReader{ctx, a.stdin}
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {

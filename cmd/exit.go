@@ -97,6 +97,7 @@ var refusals = []struct {
 	{syscall.ENOSPC, fault.Conflict, "free some space on that disk"},
 	{syscall.EDQUOT, fault.Conflict, "free some space, or raise the quota of this user"},
 	{syscall.EROFS, fault.Conflict, "make that disk writable: the unit's ReadWritePaths, or the mount"},
+	{syscall.EISDIR, fault.Invalid, "name a file, not a folder"},
 	{fs.ErrPermission, fault.Forbidden, "run lightweb as the account that serves, or as root"},
 }
 

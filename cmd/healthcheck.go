@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -51,20 +50,20 @@ func newHealthcheck(a *app) *cobra.Command {
 	}
 }
 
-// reachableAddress returns the address at which this machine reaches a listener. For a listener
-// on all addresses, that is a loopback address.
+// reachableAddress returns the IP address and port at which this machine reaches a listener. For a
+// listener on all addresses, that is a loopback address. The listener answers no request that names
+// it otherwise.
 func reachableAddress(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return listen // Validate has refused such an address
+	at, err := net.ResolveTCPAddr("tcp", listen) // as the listener did
+	switch {
+	case err != nil:
+		return listen // the request fails, and says why
+	case at.IP == nil, at.IP.Equal(net.IPv4zero):
+		at.IP = net.IPv4(127, 0, 0, 1)
+	case at.IP.IsUnspecified():
+		at.IP = net.IPv6loopback
 	}
-	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
-		host = "127.0.0.1"
-		if a.Is6() {
-			host = "::1"
-		}
-	}
-	return net.JoinHostPort(host, port)
+	return at.String()
 }
 
 // askHealth asks an engine whether it is ready, and fails when it is not.

@@ -35,7 +35,7 @@ func newInboxDrop(a *app) *cobra.Command {
 			if choice.All {
 				whose = "every user"
 			}
-			if err := a.prompt.confirm("drop what "+whose+" should get", yes || choice.DryRun); err != nil {
+			if err := a.prompt.confirm(ctx, "drop what "+whose+" should get", yes || choice.DryRun); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {

@@ -39,7 +39,7 @@ func (a *app) readPassword(ctx context.Context, s passwordSource) (password stri
 	}
 	switch {
 	case s.stdin:
-		password, err = readLine(a.stdin)
+		password, err = readLine(endingReader{ctx, a.stdin})
 	case a.command.Flags().Changed("password-file"):
 		password, err = readPasswordFile(s.file)
 	default:

@@ -2,8 +2,10 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -115,10 +117,10 @@ func TestQuietWritesNothing(t *testing.T) {
 
 func TestNothingIsDestroyedUnasked(t *testing.T) {
 	a, _ := screen(false)
-	if err := a.prompt.confirm("revoke the token", false); fault.KindOf(err) != fault.Usage || !strings.Contains(fault.Hint(err), "--yes") {
+	if err := a.prompt.confirm(t.Context(), "revoke the token", false); fault.KindOf(err) != fault.Usage || !strings.Contains(fault.Hint(err), "--yes") {
 		t.Errorf("confirm = %v, want fault.Usage that names --yes", err)
 	}
-	if err := a.prompt.confirm("revoke the token", true); err != nil {
+	if err := a.prompt.confirm(t.Context(), "revoke the token", true); err != nil {
 		t.Errorf("confirm with --yes = %v, want nil", err)
 	}
 }
@@ -226,5 +228,21 @@ func TestDistancesInTimeAreShort(t *testing.T) {
 		if got := describeAge(now, now.Add(-d)); got != want {
 			t.Errorf("ago(%s) = %q, want %q", d, got, want)
 		}
+	}
+}
+
+// Nobody answers at standard input. The command ends nevertheless when it is interrupted.
+func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
+	in, answers := io.Pipe()
+	defer answers.Close() // ends the read that is left behind
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	stopped := errors.New("interrupted")
+	err := (&app{stdin: in}).read(ctx, "-", func(r io.Reader) error {
+		interrupt(stopped)
+		_, err := io.ReadAll(r)
+		return err
+	})
+	if !errors.Is(err, stopped) {
+		t.Errorf("err = %v, want the cause of the interruption", err)
 	}
 }

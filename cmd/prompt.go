@@ -21,9 +21,34 @@ type prompt struct {
 	out io.Writer
 }
 
+// endingReader reads from r until ctx ends, and returns the cause then. The read that is under way,
+// which nothing can end, is left behind until the process ends.
+type endingReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (e endingReader) Read(p []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	buf, done := make([]byte, len(p)), make(chan result, 1)
+	go func() {
+		n, err := e.r.Read(buf)
+		done <- result{n, err}
+	}()
+	select {
+	case got := <-done:
+		return copy(p, buf[:got.n]), got.err
+	case <-e.ctx.Done():
+		return 0, context.Cause(e.ctx)
+	}
+}
+
 // confirm asks before an action that cannot be undone. If yes is true, it does not ask. If yes
-// is false and standard input is no terminal, it fails.
-func (p *prompt) confirm(what string, yes bool) error {
+// is false and standard input is no terminal, it fails. It gives up when ctx ends.
+func (p *prompt) confirm(ctx context.Context, what string, yes bool) error {
 	if yes {
 		return nil
 	}
@@ -31,7 +56,7 @@ func (p *prompt) confirm(what string, yes bool) error {
 		return fault.New(fault.Usage, what+" cannot be undone").WithHint("give --yes to do it without being asked")
 	}
 	fmt.Fprintf(p.out, "%s? It cannot be undone. [y/N] ", cleanLine(what))
-	answer, err := bufio.NewReader(p.in).ReadString('\n')
+	answer, err := bufio.NewReader(endingReader{ctx, p.in}).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)
 	}

@@ -49,7 +49,7 @@ func newRestore(a *app) *cobra.Command {
 					return fault.New(fault.Usage, "--replace needs --user").WithHint("a whole backup is restored into an instance without users")
 				}
 				if !r.DryRun {
-					if err := a.prompt.confirm("replace the database of "+user, yes); err != nil {
+					if err := a.prompt.confirm(ctx, "replace the database of "+user, yes); err != nil {
 						return err
 					}
 				}

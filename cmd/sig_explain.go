@@ -45,11 +45,11 @@ func newSigExplain(a *app) *cobra.Command {
 				return err
 			}
 			if key != "" {
-				if err := a.read(key, func(in io.Reader) (err error) { x.Key, err = io.ReadAll(io.LimitReader(in, maxKeyFile)); return err }); err != nil {
+				if err := a.read(ctx, key, func(in io.Reader) (err error) { x.Key, err = io.ReadAll(io.LimitReader(in, maxKeyFile)); return err }); err != nil {
 					return err
 				}
 			}
-			if err := a.read(args[0], func(in io.Reader) (err error) { x.Request, x.Body, err = signature.ReadCapture(in); return err }); err != nil {
+			if err := a.read(ctx, args[0], func(in io.Reader) (err error) { x.Request, x.Body, err = signature.ReadCapture(in); return err }); err != nil {
 				return err
 			}
 			return a.runExplain(ctx, x)
@@ -78,9 +78,9 @@ func parseAt(s string, now time.Time) (time.Time, error) {
 
 // read opens the file and passes its content to the function from. If file is -, it passes
 // standard input.
-func (a *app) read(file string, from func(io.Reader) error) error {
+func (a *app) read(ctx context.Context, file string, from func(io.Reader) error) error {
 	if file == "-" {
-		return from(a.stdin)
+		return from(endingReader{ctx, a.stdin})
 	}
 	f, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {

@@ -66,7 +66,7 @@ func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 	if err != nil {
 		return err
 	}
-	answers, editing := bufio.NewReader(a.stdin), editor{env: a.env, stdin: a.stdin, screen: a.stderr, running: &a.editing}
+	answers, editing := bufio.NewReader(endingReader{ctx, a.stdin}), editor{env: a.env, stdin: a.stdin, screen: a.stderr, running: &a.editing}
 	for {
 		after, err := editing.editFile(ctx, path)
 		if err != nil {

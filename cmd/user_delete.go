@@ -27,7 +27,7 @@ func newUserDelete(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.prompt.confirm("delete "+user.String()+" with everything that it has", yes); err != nil {
+			if err := a.prompt.confirm(ctx, "delete "+user.String()+" with everything that it has", yes); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {

@@ -47,7 +47,7 @@ func newUserImport(a *app) *cobra.Command {
 				}
 			}
 			if !o.VerifyOnly {
-				if err := a.prompt.confirm("import "+args[0], yes); err != nil {
+				if err := a.prompt.confirm(ctx, "import "+args[0], yes); err != nil {
 					return err
 				}
 			}

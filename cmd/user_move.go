@@ -38,7 +38,7 @@ func newUserMove(a *app) *cobra.Command {
 					return fmt.Sprintf("%s is also known as %s: that account can move here", m.User, from)
 				})
 			}
-			if err := a.prompt.confirm("move the followers of "+user.String()+" to "+to, yes); err != nil {
+			if err := a.prompt.confirm(ctx, "move the followers of "+user.String()+" to "+to, yes); err != nil {
 				return err
 			}
 			return a.moveUser(ctx, user, to, admin.Users.MoveTo, func(m admin.MovedUser) string {

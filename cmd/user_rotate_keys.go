@@ -26,7 +26,7 @@ func newUserRotateKeys(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.prompt.confirm("replace the keys of "+user.String(), yes); err != nil {
+			if err := a.prompt.confirm(ctx, "replace the keys of "+user.String(), yes); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {

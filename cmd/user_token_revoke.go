@@ -23,7 +23,7 @@ func newUserTokenRevoke(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.prompt.confirm(fmt.Sprintf("revoke the token %s of %s", args[1], user), yes); err != nil {
+			if err := a.prompt.confirm(ctx, fmt.Sprintf("revoke the token %s of %s", args[1], user), yes); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
