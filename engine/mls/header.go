@@ -3,11 +3,10 @@ package mls
 // Header has the fields of an MLSMessage that a delivery service needs to find the group of the
 // message and to order it.
 type Header struct {
-	WireFormat        WireFormat
-	GroupID           []byte      // empty for a Welcome or a KeyPackage
-	Epoch             uint64      // zero for a Welcome or a KeyPackage
-	ContentType       ContentType // for a PublicMessage or a PrivateMessage
-	AuthenticatedData []byte      // for a PublicMessage or a PrivateMessage
+	WireFormat  WireFormat
+	GroupID     []byte      // empty for a Welcome or a KeyPackage
+	Epoch       uint64      // zero for a Welcome or a KeyPackage
+	ContentType ContentType // for a PublicMessage or a PrivateMessage
 }
 
 // ReadHeader reads the header of an MLSMessage, and allocates nothing. It reads a PrivateMessage
@@ -51,7 +50,7 @@ func (r *reader) readHeader() (h Header) {
 func (r *reader) readFrame(h *Header) Sender {
 	h.GroupID, h.Epoch = r.readVector(), r.readUint64()
 	sender := r.readSender()
-	h.AuthenticatedData = r.readVector()
+	r.readVector() // authenticated_data
 	h.ContentType = r.readContentType()
 	return sender
 }
@@ -60,7 +59,7 @@ func (r *reader) readFrame(h *Header) Sender {
 func (r *reader) readPrivateMessage(h *Header) {
 	h.GroupID, h.Epoch = r.readVector(), r.readUint64()
 	h.ContentType = r.readContentType()
-	h.AuthenticatedData = r.readVector()
+	r.readVector() // authenticated_data
 	r.readVector() // encrypted_sender_data
 	r.readVector() // ciphertext
 	_ = r.finish() // the error stays in r.err

@@ -9,20 +9,16 @@ import (
 func TestReadHeader(t *testing.T) {
 	t.Parallel()
 	all := examples(t)
-	placed := func(f WireFormat, c ContentType, aad string) Header {
-		h := Header{WireFormat: f, GroupID: groupID, Epoch: 7, ContentType: c}
-		if aad != "" {
-			h.AuthenticatedData = []byte(aad)
-		}
-		return h
+	placed := func(f WireFormat, c ContentType) Header {
+		return Header{WireFormat: f, GroupID: groupID, Epoch: 7, ContentType: c}
 	}
 	for kind, want := range map[string]Header{
-		"private":         placed(FormatPrivateMessage, ContentApplication, "aad"),
-		"application":     placed(FormatPublicMessage, ContentApplication, "aad"),
-		"proposal":        placed(FormatPublicMessage, ContentProposal, "aad"),
-		"commit":          placed(FormatPublicMessage, ContentCommit, "aad"),
-		"external commit": placed(FormatPublicMessage, ContentCommit, "aad"),
-		"group info":      placed(FormatGroupInfo, 0, ""),
+		"private":         placed(FormatPrivateMessage, ContentApplication),
+		"application":     placed(FormatPublicMessage, ContentApplication),
+		"proposal":        placed(FormatPublicMessage, ContentProposal),
+		"commit":          placed(FormatPublicMessage, ContentCommit),
+		"external commit": placed(FormatPublicMessage, ContentCommit),
+		"group info":      placed(FormatGroupInfo, 0),
 		"welcome":         {WireFormat: FormatWelcome},
 		"key package":     {WireFormat: FormatKeyPackage},
 	} {
