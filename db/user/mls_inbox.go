@@ -70,17 +70,21 @@ func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, err
 
 // Place completes a message that arrived before the host had ordered it. It adds e.Conversation,
 // and e.Seq, e.Generation, e.Sender and e.Receipt, which come from the host. It also marks the
-// message if the user has blocked the sender or the host since. The user's devices can read some
-// messages only from now on: a commit, a proposal, and a message whose conversation was unknown.
-// So Place assigns a new Arrival to these.
+// message if the user has blocked the sender or the host since. If the message came in another
+// actor's name, nothing of that actor's activity stays, nor its mark. The user's devices can read
+// some messages only from now on: a commit, a proposal, and a message whose conversation was
+// unknown. So Place assigns a new Arrival to these.
 func (t Messages) Place(ctx context.Context, early, e InboxEntry) error {
 	comes := ""
-	if e.Kind != KindApplication || early.Conversation == nil {
+	if early.Seq == nil && (e.Kind != KindApplication || early.Conversation == nil) {
 		comes = "arrival = DEFAULT, "
 	}
-	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = @seq, generation = @generation, sender_uri = @sender, receipt = @receipt, conversation_id = @conversation, blocked = blocked OR @blocked WHERE arrival = @arrival AND seq IS NULL`,
+	_, err := t.execBeside(ctx, "put message in order", `UPDATE mls_inbox SET `+comes+`seq = @seq, generation = @generation, sender_uri = @sender, receipt = @receipt, conversation_id = @conversation,
+			blocked = @blocked OR blocked AND sender_uri = @sender, object_uri = CASE sender_uri WHEN @sender THEN object_uri ELSE @object END,
+			activity = CASE sender_uri WHEN @sender THEN activity ELSE @activity END, content_at = CASE sender_uri WHEN @sender THEN content_at ELSE @content_at END
+		WHERE arrival = @arrival AND (seq IS NULL OR seq = @seq)`,
 		named{"arrival": early.Arrival, "seq": e.Seq, "generation": e.Generation, "sender": e.Sender, "receipt": e.Receipt, "conversation": e.Conversation,
-			"blocked": e.Blocked})
+			"blocked": e.Blocked, "object": e.Object, "activity": e.Activity, "content_at": e.ContentAt})
 	return err
 }
 

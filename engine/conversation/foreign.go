@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -239,8 +240,10 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 		return Outcome{Reason: TooMany}, err
 	}
 	r.entry.seq = j.LastSeq + 1
-	row := r.row()
-	isNew, err := r.tx.Messages.Add(ctx, row)
+	isNew, err := r.tx.Messages.Add(ctx, r.row())
+	if err == nil && !isNew {
+		isNew, err = r.takeOver(ctx, members)
+	}
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
@@ -258,25 +261,47 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, true)
 }
 
-// findOutside sets r.outside, and returns true if the sender is an outsider whose messages have
-// reached the bound. Anybody may know the id of a group, so a message of the group does not make
-// its sender a member. The sender of a Welcome counts as a member, even if the conversation began
-// before senders of Welcomes were stored as members.
-func (r *receiver) findOutside(ctx context.Context, members []user.ConversationMember) (full bool, err error) {
-	id, sender := r.conversation.ID, r.entry.sender
-	if slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == sender }) {
-		return false, nil
-	}
-	invites, err := r.tx.Welcomes.IsInviter(ctx, id, sender)
-	if err != nil || invites {
+// takeOver stores a member's message in the place of the same one that came before in the name of
+// an outsider or of an actor that the user blocks, and reports whether it has done so. Otherwise
+// such an actor could keep a message from the user by sending it first.
+func (r *receiver) takeOver(ctx context.Context, members []user.ConversationMember) (bool, error) {
+	row := r.row()
+	like, err := r.tx.Messages.FindLike(ctx, row)
+	at := slices.IndexFunc(like, func(e user.InboxEntry) bool { return e.Seq != nil && bytes.Equal(e.Hash, row.Hash) })
+	if err != nil || at < 0 || r.outside || r.IsBlocked {
 		return false, err
 	}
-	r.outside = true
-	waiting, err := r.tx.Messages.CountOutside(ctx, id)
+	wasOutside, err := r.isOutsider(ctx, members, like[at].Sender)
+	if err != nil || like[at].Sender == row.Sender || !wasOutside && !like[at].Blocked {
+		return false, err
+	}
+	r.entry.seq = *like[at].Seq
+	return true, r.tx.Messages.Place(ctx, like[at], r.row())
+}
+
+// findOutside sets r.outside, and returns true if the sender is an outsider whose messages have
+// reached the bound.
+func (r *receiver) findOutside(ctx context.Context, members []user.ConversationMember) (full bool, err error) {
+	sender := r.entry.sender
+	if r.outside, err = r.isOutsider(ctx, members, sender); err != nil || !r.outside {
+		return false, err
+	}
+	waiting, err := r.tx.Messages.CountOutside(ctx, r.conversation.ID)
 	if err != nil {
 		return false, err
 	}
 	return unplaced.isReached(ctx, r.tx, waiting, sender)
+}
+
+// isOutsider reports whether an actor is no member. Anybody may know the id of a group, so a
+// message of the group does not make its sender a member. The sender of a Welcome counts as a
+// member, even if the conversation began before senders of Welcomes were stored as members.
+func (r *receiver) isOutsider(ctx context.Context, members []user.ConversationMember, actor vocab.ID) (bool, error) {
+	if slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == actor }) {
+		return false, nil
+	}
+	invites, err := r.tx.Welcomes.IsInviter(ctx, r.conversation.ID, actor)
+	return !invites, err
 }
 
 // noteNamed handles a member's message in a conversation without a host. It makes the sender and

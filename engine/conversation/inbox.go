@@ -137,7 +137,7 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 	if err := r.sendHeld(ctx); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, early < 0 || others[early].Conversation == nil)
+	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, early < 0 || others[early].Conversation == nil || others[early].Sender != r.entry.sender)
 }
 
 // findLike returns the stored messages that may be the same as row, or contradict it (see
