@@ -65,7 +65,7 @@ func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object,
 		return nil, onlyOurs(err)
 	}
 	o, err := vocab.ObjectOf(x.Activity.Object.Doc.Sub("object"))
-	if err != nil || !o.ID.Same(id) || !o.OwnAuthors() || conversation.CheckCiphertext(o.Doc) != nil ||
+	if err != nil || !o.ID.Same(id) || !o.OwnAuthors() || vocab.CheckBounds(o.Doc, "") != nil || conversation.CheckCiphertext(o.Doc) != nil ||
 		x.Activity.Object.Type() == vocab.Update && o.Updated.IsZero() {
 		return nil, nil
 	}

@@ -195,3 +195,55 @@ func TestAnAnnouncedProofTakesNoIDFromAnotherAuthor(t *testing.T) {
 		})
 	}
 }
+
+// A post that a valid proof covers has the bounds of a post that is fetched.
+func TestAnAnnouncedProofTakesNoPostBeyondBounds(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for name, change := range map[string]func(note string) string{
+		"none":   func(note string) string { return note },
+		"a type": func(note string) string { return strings.Replace(note, `"Note"`, `["Note","No te"]`, 1) },
+		"a long text": func(note string) string {
+			return strings.Replace(note, "true", strings.Repeat("x", vocab.MaxContent+1), 1)
+		},
+		"too many tags": func(note string) string {
+			return strings.Replace(note, `"Note"`, `"Note","tag":["x"`+strings.Repeat(`,"x"`, 256)+`]`, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stage.Scene(t)
+			announce := group(s)
+			s.Actor("q:/eve")
+			body := create("q:/eve", "1", change(written("q:/eve", "q:/notes/1", "true")))
+			proven := s.Proven("q:/eve", strings.Replace(body, "{", `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1"],`, 1))
+			if err := s.Pass("p:/group", shared, []byte(strings.Replace(s.Long(announce(1, "%")), "%", string(proven), 1))); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := s.Column(t, s.Alice, `SELECT uri FROM objects`), name == "none"; (len(got) == 1) != want {
+				t.Errorf("alice has %q, want the post: %t", got, want)
+			}
+		})
+	}
+}
+
+// An author changes and deletes a post that an earlier version stored with a type that is refused
+// now.
+func TestAPostOfATypeThatIsRefusedNowIsStillItsAuthors(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	s.MustSend("p:/carol", shared, note(1, "before"))
+	if _, err := s.DB(t, s.Alice).Exec(`UPDATE objects SET raw = jsonb_set(raw, '{type}', '["Note","No te"]')`); err != nil {
+		t.Fatal(err)
+	}
+	s.MustSend("p:/carol", shared, edit(1, "after"))
+	if got, want := holds(t, s, "p:/notes/001"), s.Long("p:/carol says after"); got != want {
+		t.Errorf("alice has %q, want %q", got, want)
+	}
+	if _, err := s.DB(t, s.Alice).Exec(`UPDATE objects SET raw = jsonb_set(raw, '{type}', '"No te"')`); err != nil {
+		t.Fatal(err)
+	}
+	s.MustSend("p:/carol", shared, `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","to":"as:Public","object":"p:/notes/001"}`)
+	if got := s.Column(t, s.Alice, `SELECT uri FROM objects WHERE deleted_at IS NOT NULL`); len(got) != 1 {
+		t.Errorf("the deleted posts are %q, want one", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -71,6 +72,46 @@ func TestAProgramReadsAnObjectAndItsThread(t *testing.T) {
 			f.get(path+wrong, token).want(t, 400)
 		}
 	}
+}
+
+// retype gives a stored object other types, as an earlier version may have stored it.
+func (f *fixture) retype(u vocab.Username, id vocab.ID, types ...any) {
+	f.Helper()
+	f.write(u, func(ctx context.Context, tx *user.Tx) error {
+		row, err := tx.Objects.Find(ctx, id)
+		if err != nil {
+			return err
+		}
+		d, err := vocab.ParseDoc(row.Raw)
+		if err != nil {
+			return err
+		}
+		d["type"] = types
+		_, err = tx.Objects.Replace(ctx, id, d.JSON(), nil, start.Add(time.Hour))
+		return err
+	})
+}
+
+// An object is still shown if an earlier version stored it, and its type is refused now. An object
+// that cannot be read at all hides no other object.
+func TestAThreadShowsObjectsOfTypesThatAreRefusedNow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	_, root := f.post(f.alice, "first", start, vocab.Public)
+	second := f.answered(f.alice, "second", root)
+	third := f.answered(f.alice, "third", second)
+	f.retype(f.alice, second, "Note", "Li\u2028 ke")
+	f.retype(f.alice, f.answered(f.alice, "bad", second), 16)
+	type object struct{ URI, AuthorURI string }
+	var got struct {
+		Ancestors, Replies []object
+		Item               object
+	}
+	f.get("/api/objects/thread?uri="+url.QueryEscape(string(second)), bearerToken(f.token(f.alice, "read"))).want(t, 200).decode(t, &got)
+	if carol := string(f.carol.ID); got.Item != (object{string(second), carol}) || len(got.Ancestors) != 1 || len(got.Replies) != 1 || got.Replies[0] != (object{string(third), carol}) {
+		t.Errorf("the thread is shown as %+v", got)
+	}
+	f.get(f.pageOf(root)).want(t, 200).holds(t, []string{"first", "second"}, []string{"bad"})
 }
 
 // An object that the user may not see gets the same answer as an object that does not exist. A

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/page"
@@ -44,13 +45,13 @@ func (s *pages) readList(q pageRequest, tag string) (page.List, error) {
 		return page.List{}, err
 	}
 	l := page.List{Person: s.describePerson(q.user), Tag: tag}
-	for _, row := range rows {
+	rows = slices.DeleteFunc(rows, func(row user.PublicPost) bool {
 		post, err := s.ownPost(l.Person, row.Object)
-		if err != nil {
-			return page.List{}, err
+		if err == nil {
+			l.Posts = append(l.Posts, post)
 		}
-		l.Posts = append(l.Posts, post)
-	}
+		return err != nil // an object that cannot be read is skipped: it must not hide the others
+	})
 	address := s.local.Page(q.user) + q.path
 	if tag != "" {
 		address = s.local.TagPage(q.user, tag)

@@ -62,6 +62,32 @@ func TestTheProfilePageListsPublicPosts(t *testing.T) {
 	f.get("/@alice").want(t, 200).holds(t, []string{"later"}, []string{"noindex"})
 }
 
+// A post that cannot be read hides no other post, and the pages go on behind it.
+func TestAPostThatCannotBeReadHidesNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	var posts []vocab.ID
+	for n, text := range []string{"oldest", "unreadable", "newer", "newest"} {
+		_, object := f.post(f.alice, text, start.Add(time.Duration(n)*time.Minute), vocab.Public)
+		posts = append(posts, object)
+	}
+	f.retype(f.alice, posts[1], 16)
+	f.retype(f.alice, posts[3], "No te")
+	f.get("/@alice/feed.atom").want(t, 200).holds(t, []string{"newest", "newer"}, []string{"unreadable"})
+	all := ""
+	for next, pages := "/@alice", 0; next != "" && pages < len(posts); pages++ {
+		body := string(f.get(next).want(t, 200).body)
+		all += body
+		_, next, _ = strings.Cut(body, `rel="next" href="`)
+		next, _, _ = strings.Cut(next, `"`)
+	}
+	for text, want := range map[string]int{"oldest": 1, "unreadable": 0, "newer": 1, "newest": 1} {
+		if n := strings.Count(all, text+"</p>"); n != want {
+			t.Errorf("the pages show %q %d times, want %d", text, n, want)
+		}
+	}
+}
+
 func TestPagesSayWhetherAPollIsOpen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withPages)

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
@@ -21,10 +24,14 @@ const (
 )
 
 // CheckBounds refuses an object or activity from another server if one of its texts or lists
-// exceeds these bounds. The fault points to the member that is too large; the parameter at is the
-// path of d in the received document. CheckBounds accepts every actor, because actors are not
-// stored as posts. The content of an MLS message is not text, and is limited where it is read.
+// exceeds these bounds, or one of its types has a character that no type has. The fault points to
+// the member that is refused; the parameter at is the path of d in the received document.
+// CheckBounds bounds no texts and lists of an actor, because actors are not stored as posts. The
+// content of an MLS message is not text, and is limited where it is read.
 func CheckBounds(d Doc, at string) error {
+	if err := checkTypes(d, at); err != nil {
+		return err
+	}
 	kind, _ := d.Type() // a malformed type is refused where d is parsed
 	if IsActorType(kind) {
 		return nil
@@ -57,6 +64,29 @@ func CheckBounds(d Doc, at string) error {
 		}
 	}
 	return nil
+}
+
+// checkTypes refuses a type with a character that no type has.
+func checkTypes(d Doc, at string) error {
+	for _, name := range []string{"type", "@type"} {
+		for _, v := range d.list(name) {
+			if kind, _ := v.(string); strings.ContainsFunc(kind, isForeignToTypes) {
+				return fault.New(fault.Invalid, "a type must have only letters, digits and the punctuation of an IRI").At(at + "/" + name)
+			}
+		}
+	}
+	return nil
+}
+
+// isForeignToTypes reports whether no type may contain r. A type is a term, a compact IRI or an IRI
+// (JSON-LD 1.1 §3.5), and may contain the ASCII characters that an IRI may contain (RFC 3987 §2.2),
+// and all letters, marks and digits. So no type contains a space or a control character: types are
+// part of lines that programs read, such as the names of events.
+func isForeignToTypes(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r <= ' ' || r == 0x7f || strings.ContainsRune("\"<>\\^`{|}", r)
+	}
+	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
 }
 
 func checkWords(d Doc, name string, most int, at string) error {

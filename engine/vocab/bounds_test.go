@@ -49,3 +49,20 @@ func TestCheckBounds(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckBoundsRefusesWhatNoTypeHas(t *testing.T) {
+	for _, kind := range []string{`"lemmy:Foo-2_b.c~d"`, `"https://[2001:db8::1]:80/ns/%C3%A9?a=(b)&c='d'*+,;!$@#Foo"`, `["Note","Größe投稿पोस्ट٣"]`} {
+		if err := CheckBounds(parse(t, `{"type":`+kind+`}`), ""); err != nil {
+			t.Errorf("the type %s: %v", kind, err)
+		}
+	}
+	for _, c := range []string{`\n`, `\r`, `\t`, `\u001b`, `\u007f`, `\u0080`, `\u0085`, `\u009f`, " ", `\u00a0`, `\u2003`, `\u3000`, `\u2028`, `\u2029`, `\u200b`, `\u200d`, `\u202e`, `\ufeff`,
+		`\ue000`, `\ufffe`, `\ufffd`, `\"`, `\\`, "<", ">", "^", "`", "{", "|", "}", "\U0001f600"} {
+		for doc, pointer := range map[string]string{`{"type":["Note","Li` + c + `ke"]}`: "/object/type", `{"type":["Person","Li` + c + `ke"]}`: "/object/type", `{"@type":"Li` + c + `ke"}`: "/object/@type"} {
+			err := CheckBounds(parse(t, doc), "/object")
+			if e := fault.Of(err); e == nil || e.Kind != fault.Invalid || e.Pointer != pointer {
+				t.Errorf("PAR-06 %s: %v, want one that points to %s", doc, err, pointer)
+			}
+		}
+	}
+}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
@@ -131,26 +129,12 @@ func (d Doc) Type() (string, error) {
 		if !ok || s == "" || len(s) > maxType {
 			return "", fault.New(fault.Invalid, "a type must be a text of 1 to 255 bytes").At("/type")
 		}
-		if strings.ContainsFunc(s, isForeignToTypes) {
-			return "", fault.New(fault.Invalid, "a type must have only letters, digits and the punctuation of an IRI").At("/type")
-		}
 		s = strings.TrimPrefix(strings.TrimPrefix(s, asPrefix), "as:")
 		if rankType(s) > rankType(best) {
 			best = s
 		}
 	}
 	return best, nil
-}
-
-// isForeignToTypes reports whether no type may contain r. A type is a term, a compact IRI or an IRI
-// (JSON-LD 1.1 §3.5), and may contain the ASCII characters that an IRI may contain (RFC 3987 §2.2),
-// and all letters, marks and digits. So no type contains a space or a control character: types are
-// part of lines that programs read, such as the names of events.
-func isForeignToTypes(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r <= ' ' || r == 0x7f || strings.ContainsRune("\"<>\\^`{|}", r)
-	}
-	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
 }
 
 // rankType ranks a type by how specific it is.

@@ -57,13 +57,7 @@ func TestTypeOfADocument(t *testing.T) {
 		{name: "a prefix", doc: `{"type":"lemmy:Foo-2_b.c~d"}`, want: "lemmy:Foo-2_b.c~d"},
 		{name: "an IRI", doc: `{"type":"https://[2001:db8::1]:80/ns/%C3%A9?a=(b)&c='d'*+,;!$@#Foo"}`, want: "https://[2001:db8::1]:80/ns/%C3%A9?a=(b)&c='d'*+,;!$@#Foo"},
 		{name: "letters of all scripts", doc: `{"type":"Größe投稿पोस्ट٣"}`, want: "Größe投稿पोस्ट٣"},
-	}
-	for _, c := range []string{`\n`, `\r`, `\t`, `\u001b`, `\u007f`, `\u0080`, `\u0085`, `\u009f`, " ", `\u00a0`, `\u2003`, `\u3000`, `\u2028`, `\u2029`, `\u200b`, `\u200d`, `\u202e`, `\ufeff`,
-		`\ue000`, `\ufffe`, `\ufffd`, `\"`, `\\`, "<", ">", "^", "`", "{", "|", "}", "\U0001f600"} {
-		tests = append(tests, struct {
-			name, doc, want string
-			refused         bool
-		}{name: "PAR-06 " + c, doc: `{"type":["Note","Li` + c + `ke"]}`, refused: true})
+		{name: "a type that CheckBounds refuses, stored before it did", doc: `{"type":["Note","Li\u2028 ke"]}`, want: "Note"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
