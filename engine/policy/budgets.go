@@ -118,7 +118,7 @@ var (
 		Note: "they use a quarter of the connections, two for each user, and wait 2 s for one, by turns of the payers"})
 	StrangersOpens = newBudget(Budget{Bounds: "users' databases opened for strangers", Payer: Address, Rate: Rate{PerSecond: 20, Burst: 20}, Per: "process", Beyond: "503"})
 
-	Logins     = newBudget(Budget{Bounds: "attempts at passwords, and steps of logins by an OpenID provider", Payer: Address, Rate: Rate{PerSecond: 20.0 / 60, Burst: 20}, Beyond: "429"})
+	Logins     = newBudget(Budget{Bounds: "attempts at passwords, wrong tokens of which a session is asked for, and steps of logins by an OpenID provider", Payer: Address, Rate: Rate{PerSecond: 20.0 / 60, Burst: 20}, Beyond: "429"})
 	NameLogins = newBudget(Budget{Bounds: "attempts at passwords of one name, whether there is such a user or not", Payer: Address, Rate: Rate{PerSecond: 10.0 / 60, Burst: 60}, Per: "name",
 		Note: "half is kept for addresses from which the user has signed in since the start", Beyond: "429"})
 	LoginBodies = newBudget(Budget{Bounds: "bodies of requests with passwords under way", Payer: Address, Pool: 4 << 20, Bytes: true, Beyond: "503"})

@@ -326,6 +326,32 @@ func TestAnAddressTriesOnlySoManyPasswords(t *testing.T) {
 	f.logIn("alice", password, from("[2001:db8:0:1::1]")).want(t, 201)
 }
 
+// Wrong tokens of which a session is asked for count as wrong passwords of their address. Right
+// tokens do not count.
+func TestAnAddressGuessesOnlySoManyTokens(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withRedis(t, redistest.Start(t)))
+	right := bearerToken(f.token(f.alice, instance.ScopeRead))
+	exchange := func(how ...asking) response { return f.send("/api/session", "", how...) }
+	guesser, neighbour := from("192.0.2.1"), from("192.0.2.2")
+	for range 25 {
+		exchange(right, guesser).want(t, 201)
+	}
+	for n := range 20 {
+		exchange(bearerToken(fmt.Sprintf("lw_alice_%043d", n)), guesser).wantCode(t, 401, "invalid_token")
+	}
+	for _, secret := range []asking{bearerToken("a wrong one"), right} {
+		if r := exchange(secret, guesser).wantCode(t, 429, "rate_limited"); r.Header.Get("Retry-After") == "" {
+			t.Errorf("the refusal has the headers %v", r.Header)
+		}
+	}
+	f.logIn("alice", password, guesser).want(t, 429)
+	exchange(right, neighbour).want(t, 201)
+	if wrong, limited := f.counted("lightweb_logins_total", "wrong"), f.counted("lightweb_logins_total", "limited"); wrong != 20 || limited != 3 {
+		t.Errorf("%v attempts are counted as wrong and %v as limited, want 20 and 3", wrong, limited)
+	}
+}
+
 // A user has once signed in from an address. The user can still sign in from there, however many
 // networks guess the password. Guesses for a name that nobody has are limited in the same way.
 func TestNobodyLocksAUserOut(t *testing.T) {

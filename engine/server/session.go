@@ -181,11 +181,11 @@ func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params)
 	if _, given := bearerToken(r); !given && r.ContentLength != 0 {
 		return s.postLogin(a, r)
 	}
-	t, err := s.authenticate(a, r)
+	t, err := s.admitToken(a, r)
 	if err != nil {
 		return err
 	}
-	secret, _ := bearerToken(r) // authenticate found it valid
+	secret, _ := bearerToken(r) // admitToken found it valid
 	kind, u, digest, err := token.Parse(secret)
 	if err != nil {
 		return err
@@ -194,6 +194,23 @@ func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params)
 		return fault.New(fault.Forbidden, "a session is made of a token, not of another session").WithCode("not_a_token")
 	}
 	return s.sendSession(a, r, u, digest, t.Scopes, http.StatusCreated)
+}
+
+// admitToken returns the token of the request if it is valid. A token that is not valid counts as
+// an attempt at a password from that address. Valid tokens do not count, because many programs
+// behind one address may exchange theirs, but an address beyond its budget exchanges none.
+func (s *clientAPI) admitToken(a *answer, r *http.Request) (instance.Token, error) {
+	payer := attempt{client: s.clientOf(r)}.payer()
+	if ok, after := s.logins.clients.Ready(payer); !ok {
+		s.logins.outcomes.WithLabelValues("limited").Inc()
+		return instance.Token{}, errTooManyLogins.After(after)
+	}
+	t, err := s.authenticate(a, r)
+	if fault.KindOf(err) == fault.Unauthenticated {
+		s.logins.clients.Spend(payer, 1)
+		s.logins.outcomes.WithLabelValues("wrong").Inc()
+	}
+	return t, err
 }
 
 // sendSession makes a session of a token, a password or an identity, and answers with it.
