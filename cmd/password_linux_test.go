@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -90,6 +91,28 @@ func TestAnInterruptedPromptShowsWhatIsTypedAgain(t *testing.T) {
 		t.Fatal("the terminal still hides what is typed")
 	}
 	endRead(t, person, program)
+}
+
+// When a signal ends the command while an editor has the terminal, the terminal shows typed
+// characters again. The editor is killed, and cannot restore the terminal itself.
+func TestAnInterruptedEditorLeavesTheTerminalAsItWas(t *testing.T) {
+	_, program := openTerminal(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var running atomic.Bool
+	e := editor{env: environment{"EDITOR=stty raw -echo; exec tail -f /dev/null", "PATH=" + os.Getenv("PATH")}, stdin: program, screen: program, running: &running}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.editFile(ctx, os.DevNull)
+		ended <- err
+	}()
+	awaitHidden(t, program)
+	cancel(&interrupted{syscall.SIGTERM})
+	if err := <-ended; err == nil {
+		t.Error("the editor ended as if the person had ended it")
+	}
+	if hides(t, program) {
+		t.Error("the terminal still hides what is typed")
+	}
 }
 
 // A person types the password twice, and the terminal does not show it.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -148,11 +149,29 @@ func (e *editor) editFile(ctx context.Context, path string) ([]byte, error) {
 	// The variable may hold a command with flags, which the shell splits.
 	c := exec.CommandContext(ctx, "sh", "-c", command+` "$1"`, "sh", path)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = e.stdin, e.screen, e.screen, e.env
+	before, fd := e.terminalState()
 	e.running.Store(true)
 	err := c.Run()
 	e.running.Store(false)
+	if err != nil && before != nil { // an editor that was killed leaves the terminal as the editor needs it
+		err = errors.Join(err, term.Restore(fd, before))
+	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, fmt.Sprintf("the editor %.100q failed", command), err)
 	}
 	return os.ReadFile(path)
+}
+
+// terminalState returns the settings of the terminal on standard input, and its file descriptor.
+// The result before is nil if standard input is no terminal.
+func (e *editor) terminalState() (before *term.State, fd int) {
+	f, ok := e.stdin.(*os.File)
+	if !ok {
+		return nil, 0
+	}
+	before, err := term.GetState(int(f.Fd()))
+	if err != nil { // it is no terminal
+		return nil, 0
+	}
+	return before, int(f.Fd())
 }
