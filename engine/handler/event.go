@@ -97,7 +97,7 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	case x.Request:
 		return []string{"request.received"}
 	case x.Activity.Type == vocab.Create && x.IsSealed():
-		return []string{"chatmessage.received"}
+		return []string{sealedEvent(x.post().Sealed())}
 	}
 	types := []string{r.eventOf(x.Activity.Type)}
 	for _, a := range r.Lookup(x.Activity).Aliases {
@@ -112,6 +112,15 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 		types = append(types, "relationship.changed")
 	}
 	return types
+}
+
+// sealedEvent names the event of a Create of an object of this sealed type. A key package, a Welcome
+// and a GroupInfo are no messages of a person, and the Create has no event of a message.
+func sealedEvent(kind string) string {
+	if slices.Contains([]string{"KeyPackage", "Welcome", "GroupInfo"}, kind) {
+		return EventType(vocab.Create, "received")
+	}
+	return "chatmessage.received"
 }
 
 // unknownEvent is the type of the event of an activity whose own event would have the name of

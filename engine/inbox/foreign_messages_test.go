@@ -87,6 +87,19 @@ func TestFixturesOfOtherServersAreKept(t *testing.T) {
 	}
 }
 
+// A key package is no chat message, and its Create is told as a Create.
+func TestAKeyPackageIsToldAsNoMessage(t *testing.T) {
+	h := newHosted(t)
+	strangers(t, h.Scene, registry.AllowStrangers)
+	create := vocab.Doc{"@context": vocab.ActivityContext(), "type": "Create", "id": h.Long("p:/dave/activities/9"), "actor": h.Long("p:/dave"), "to": []any{h.Long("us:/alice")},
+		"object": vocab.Doc{"type": "KeyPackage", "id": h.Long("p:/dave/keyPackages/1"), "attributedTo": h.Long("p:/dave"), "to": []any{h.Long("us:/alice")}, "mediaType": "message/mls",
+			"encoding": "base64", "content": base64.StdEncoding.EncodeToString(h.host.Package)}}
+	if err := h.Pass("p:/dave", mine, create.JSON()); err != nil {
+		t.Fatal(err)
+	}
+	h.want("events", toldOf, "create.received")
+}
+
 // Fixture F8. A hidden recipient gets the message. The stored copy does not name the hidden
 // recipients.
 func TestF8HiddenRecipients(t *testing.T) {
