@@ -101,7 +101,7 @@ func tellLow(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) 
 	if err := tx.KeyPackages.NoteLow(ctx, true); err != nil {
 		return err
 	}
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "available": s.OneTime, "trust": "self"}
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "available": s.OneTime, "trust": trustSelf}
 	return tx.Events.Add(ctx, user.Event{Type: eventLow, Source: "local", Payload: d.JSON(), At: now})
 }
 

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,13 +34,40 @@ const (
 // ReceivedEvents returns the types of events that end like the type of a received activity's event.
 func ReceivedEvents() []string { return []string{eventCommit, eventMessage, eventChat} }
 
-// newEvent returns an event that tells the host of a conversation about an act of the actor.
-func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
-	trust := "contact"
-	if actor == host {
-		trust = "self"
+// The degrees of trust, as in package handler.
+const (
+	trustSelf     = "self"
+	trustContact  = "contact"
+	trustStranger = "stranger"
+)
+
+// trustIn returns how far the user me trusts the actor by in an event of a conversation. The
+// parameter isIn reports whether a device of the user is in the conversation, which makes contacts
+// of its members. Another actor is a contact if the user follows it or is its friend.
+func trustIn(ctx context.Context, tx *user.Tx, isIn bool, me, by vocab.ID) (string, error) {
+	if !isIn && !by.Same(me) {
+		if known, err := isKnown(ctx, tx, by); err != nil || !known {
+			return trustStranger, err
+		}
 	}
-	d["eventId"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(actor), trust
+	return trustMember(me, by), nil
+}
+
+// trustMember is trustIn for a conversation with a device of the user, such as one that the user
+// hosts.
+func trustMember(me, by vocab.ID) string {
+	if by.Same(me) {
+		return trustSelf
+	}
+	return trustContact
+}
+
+// hasJoined reports whether a device of the user has joined a conversation.
+func hasJoined(j *user.JoinedConversation) bool { return j != nil && j.Confirmed }
+
+// newEvent returns an event that tells the host of a conversation about an act of a member.
+func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
+	d["eventId"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(actor), trustMember(host, actor)
 	d["conversation"], d["conversationId"] = string(c.URI), c.ID.String()
 	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
 }
@@ -47,6 +75,6 @@ func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d v
 // newReadEvent returns the event that tells the user's other clients how far a conversation is
 // read.
 func newReadEvent(c *user.Conversation, now time.Time) user.Event {
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "seq": c.ReadSeq, "entry": c.ReadEntry, "trust": "self"}
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "seq": c.ReadSeq, "entry": c.ReadEntry, "trust": trustSelf}
 	return user.Event{Type: eventRead, Source: "local", Payload: d.JSON(), At: now}
 }

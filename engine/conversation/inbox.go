@@ -31,6 +31,8 @@ type Arrival struct {
 	Tells func(trust string) bool
 }
 
+func (a Arrival) tells(trust string) bool { return a.Tells == nil || a.Tells(trust) }
+
 // Reasons why a user's devices cannot use a message, or cannot use it yet.
 const (
 	FutureEpoch     = "future_epoch"     // the message is stored; commits before it are missing
@@ -318,25 +320,16 @@ func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	if j != nil {
 		d["conversation"], d["conversationId"] = string(j.URI), j.ID.String()
 	}
-	trust := trustIn(j)
-	if r.outside {
-		trust = "stranger"
+	trust, isIn := trustStranger, hasJoined(j) && !r.outside
+	if isIn || e.sender == r.Sender.ID { // an unknown host may name any sender
+		var err error
+		if trust, err = trustIn(ctx, r.tx, isIn, r.Me, e.sender); err != nil {
+			return err
+		}
 	}
-	if e.sender == r.Me && (trust == "contact" || r.Sender.ID == r.Me) { // an unknown host may name any sender
-		trust = "self"
-	}
-	if r.Tells != nil && !r.Tells(trust) {
+	if !r.tells(trust) {
 		return nil
 	}
 	d["trust"] = trust
 	return r.tx.Events.Add(ctx, user.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: r.Now})
-}
-
-// trustIn returns how far the user trusts the members of a conversation. The members are
-// strangers until a device of the user has joined, and contacts from then on.
-func trustIn(j *user.JoinedConversation) string {
-	if j != nil && j.Confirmed {
-		return "contact"
-	}
-	return "stranger"
 }

@@ -44,7 +44,11 @@ func (r *receiver) freeze(ctx context.Context) error {
 	if _, err := r.tx.Joined.Save(ctx, *j, r.Now); err != nil {
 		return err
 	}
+	trust, err := trustIn(ctx, r.tx, hasJoined(j), r.Me, j.Host)
+	if err != nil {
+		return err
+	}
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(j.URI), "conversationId": j.ID.String(), "actorUri": string(j.Host),
-		"activityUri": string(r.Activity.ID), "seq": r.entry.seq, "trust": trustIn(j)}
+		"activityUri": string(r.Activity.ID), "seq": r.entry.seq, "trust": trust}
 	return r.tx.Events.Add(ctx, user.Event{Type: eventEquivocation, Source: "ap", Payload: d.JSON(), At: r.Now})
 }

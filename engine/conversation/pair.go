@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -155,23 +154,27 @@ func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConver
 		return err
 	}
 	to.Mode = user.ModeEncrypted
-	return tellOf(ctx, tx, eventUpgraded, pair, c.host, c.host, c.now)
+	return tellChange(ctx, tx, eventUpgraded, pair, Arrival{Me: c.host, Now: c.now}, c.host)
 }
 
-// tellOf adds an event about a change of a conversation. The parameter by is the actor that made
-// the change.
-func tellOf(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, me, by vocab.ID, now time.Time) error {
-	trust := "contact"
-	if by == me {
-		trust = "self"
+// tellChange adds an event about a change of the conversation c, unless the events of strangers have
+// used up their budget. The parameter by is the actor that made the change, as the actor's own
+// server says.
+func tellChange(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, a Arrival, by vocab.ID) error {
+	isIn := c.Host.Same(a.Me)
+	if !isIn && !by.Same(a.Me) {
+		joined, err := tx.Joined.Find(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		isIn = hasJoined(joined)
 	}
-	return addTold(ctx, tx, kind, c, by, trust, now)
-}
-
-// addTold is tellOf for an actor with any degree of trust.
-func addTold(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, by vocab.ID, trust string, now time.Time) error {
+	trust, err := trustIn(ctx, tx, isIn, a.Me, by)
+	if err != nil || !a.tells(trust) {
+		return err
+	}
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "actorUri": string(by), "trust": trust}
-	return tx.Events.Add(ctx, user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now})
+	return tx.Events.Add(ctx, user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: a.Now})
 }
 
 // joinPair handles a Welcome to the conversation j. If the host of j says that j is the
@@ -210,7 +213,7 @@ func joinPair(ctx context.Context, tx *user.Tx, a Arrival, j *user.JoinedConvers
 	if err := tx.Pairs.Upgrade(ctx, pair, false, a.Now); err != nil {
 		return false, err
 	}
-	return true, tellOf(ctx, tx, eventUpgraded, pair, a.Me, j.Host, a.Now)
+	return true, tellChange(ctx, tx, eventUpgraded, pair, a, j.Host)
 }
 
 func unlessRefused(err error) error {

@@ -45,5 +45,5 @@ func joinContinued(ctx context.Context, tx *user.Tx, a Arrival, own user.Convers
 	if err := tx.Conversations.NamePredecessor(ctx, own.ID, c.URI); err != nil {
 		return err
 	}
-	return tellOf(ctx, tx, eventSuccessor, c, a.Me, j.Host, a.Now)
+	return tellChange(ctx, tx, eventSuccessor, c, a, j.Host)
 }

@@ -2,7 +2,9 @@ package conversation_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -227,6 +229,50 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	}
 	if kinds := s.kinds(carol, own.ID); len(kinds) != 3 || kinds[0] != user.EntrySuccessor || kinds[1] != user.EntryClosed || kinds[2] != user.EntryUpgraded {
 		t.Errorf("the timeline is %q", kinds)
+	}
+}
+
+// An invitation of a stranger that the user's rule permits is told as a stranger's, within the budget
+// of strangers. One of a friend is told as a contact's.
+func TestAnInvitationIsToldWithTheTrustInItsHost(t *testing.T) {
+	t.Parallel()
+	for kind, trust := range map[string]string{user.Follower: "stranger", user.FriendOf: "contact"} {
+		for _, isWithheld := range []bool{false, true} {
+			s := newScene(t)
+			s.write(s.user, func(ctx context.Context, tx *user.Tx) error {
+				return tx.Relationships.Set(ctx, user.Relationship{Actor: bobID, Type: kind, Status: user.Accepted, Activity: bobID + "/1"}, s.now())
+			})
+			var asked, told []string
+			a := conversation.Arrival{Me: aliceID, Now: s.now(), EncryptedChat: audience.Rule{Any: []string{vocab.FriendOf, "follower"}}, Tells: func(trust string) bool {
+				asked = append(asked, trust)
+				return !isWithheld
+			}}
+			s.write(s.user, func(ctx context.Context, tx *user.Tx) error {
+				for n := range 2 { // the second group continues the first
+					j := &user.JoinedConversation{URI: bobID + "/conversations/" + vocab.ID(fmt.Sprint(n)), Host: bobID, GroupID: "urn:uuid:" + uuid.NewString()}
+					if is, err := conversation.JoinUpgrade(ctx, tx, a, j, bobID+"/conversations/0"); err != nil || !is {
+						t.Fatalf("group %d is joined: %t, %v", n, is, err)
+					}
+				}
+				return nil
+			})
+			s.eachEvent(func(e user.Event) {
+				var said struct{ Trust string }
+				if err := json.Unmarshal(e.Payload, &said); err != nil {
+					t.Fatal(err)
+				}
+				if e.Type != "conversation.closed" { // see conversation_ends.go in db/user
+					told = append(told, e.Type+" "+said.Trust)
+				}
+			})
+			want := []string{"conversation.upgraded " + trust, "conversation.continued " + trust}
+			if isWithheld {
+				want = nil
+			}
+			if !slices.Equal(told, want) || !slices.Equal(asked, []string{trust, trust}) {
+				t.Errorf("of a %s, withheld: %t, is told %q, and %q was asked, want %q", kind, isWithheld, told, asked, want)
+			}
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (r *Registry) Continue(ctx context.Context, u vocab.Username, id uuid.UUID,
 		}
 		next := newConversation(me, string(group.GroupID), now)
 		next.Partner, next.Predecessor = before.Partner, before.URI
-		if err := continueWith(ctx, tx, *before, next, me, me); err != nil {
+		if err := continueWith(ctx, tx, *before, next, Arrival{Me: me, Now: now}, me); err != nil {
 			return err
 		}
 		v, err = host(ctx, tx, next, groupInfo)
@@ -65,8 +65,8 @@ func (r *Registry) findClosed(ctx context.Context, tx *user.Tx, u vocab.Username
 
 // continueWith stores the parameter next as the successor of the conversation in the parameter
 // before. It refuses if that conversation already has a successor.
-func continueWith(ctx context.Context, tx *user.Tx, before, next user.Conversation, me, by vocab.ID) error {
-	did, err := tx.Conversations.Continue(ctx, before.ID, next.URI, by == me, next.CreatedAt)
+func continueWith(ctx context.Context, tx *user.Tx, before, next user.Conversation, a Arrival, by vocab.ID) error {
+	did, err := tx.Conversations.Continue(ctx, before.ID, next.URI, by == a.Me, next.CreatedAt)
 	if err == nil && !did {
 		err = errContinued(&before)
 	}
@@ -76,7 +76,7 @@ func continueWith(ctx context.Context, tx *user.Tx, before, next user.Conversati
 	if err != nil {
 		return err
 	}
-	return tellOf(ctx, tx, eventSuccessor, before, me, by, next.CreatedAt)
+	return tellChange(ctx, tx, eventSuccessor, before, a, by)
 }
 
 // joinSuccessor stores a conversation of two that the user joins as the successor of a closed
@@ -85,7 +85,7 @@ func joinSuccessor(ctx context.Context, tx *user.Tx, a Arrival, before user.Conv
 	next := newConversation(j.Host, j.GroupID, a.Now)
 	next.URI, next.Partner, next.Predecessor = j.URI, j.Host, before.URI
 	j.ID = next.ID
-	return continueWith(ctx, tx, before, next, a.Me, j.Host)
+	return continueWith(ctx, tx, before, next, a, j.Host)
 }
 
 // noteSuccessor stores the predecessor of the conversation that the user joins, if the host names
@@ -118,23 +118,5 @@ func (r *receiver) noteSuccessor(ctx context.Context) error {
 	if err != nil || !did {
 		return err
 	}
-	return r.tellSuccessor(ctx, *before)
-}
-
-// tellSuccessor adds the event that a conversation has a successor. The sender is a contact if a
-// device of the user has joined the conversation before, and else a stranger, whose events have a
-// budget.
-func (r *receiver) tellSuccessor(ctx context.Context, before user.Conversation) error {
-	joined, err := r.tx.Joined.Find(ctx, before.ID)
-	if err != nil {
-		return err
-	}
-	trust := trustIn(joined)
-	if before.Host.Same(r.Me) {
-		trust = "contact"
-	}
-	if r.Tells != nil && !r.Tells(trust) {
-		return nil
-	}
-	return addTold(ctx, r.tx, eventSuccessor, before, r.Sender.ID, trust, r.Now)
+	return tellChange(ctx, r.tx, eventSuccessor, *before, r.Arrival, r.Sender.ID)
 }
