@@ -48,9 +48,11 @@ func writeOpenly(a *vocab.Activity) json.RawMessage {
 }
 
 // writeStored encodes the activity as users' databases store it: without hidden recipients, and
-// with canonical ids.
+// with canonical ids and plain types.
 func writeStored(a *vocab.Activity) json.RawMessage {
-	if d, changed := a.Doc.WithCanonicalIDs(); changed {
+	d, named := a.Doc.WithCanonicalIDs()
+	d, typed := d.WithPlainTypes()
+	if named || typed {
 		return d.WithoutHidden().JSON()
 	}
 	return writeOpenly(a)

@@ -108,3 +108,16 @@ func refused(t *testing.T, s *peertest.Scene, what, pointer, body string) {
 		t.Errorf("%s: err = %v, want one that points to %s", what, err, pointer)
 	}
 }
+
+// The database finds types and objects in one form, however a peer writes them.
+func TestTypesAreStoredInPlainForm(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	s.MustSend("p:/carol", shared, `{"id":"p:/creates/1","@type":"as:Create","actor":"p:/carol","to":"as:Public","object":[{"id":"p:/notes/1",
+		"@type":"https://www.w3.org/ns/activitystreams#Note","attributedTo":"p:/carol","to":"as:Public","content":"hi","tag":{"@type":"as:Hashtag","name":"#bees"}}]}`)
+	got := s.Column(t, s.Alice, `SELECT concat_ws(' ', a.raw ->> 'type', a.raw -> 'object' ->> 'type', o.raw ->> 'type', jsonb_path_query_array(o.raw, '$.tag[*] ? (@.type == "Hashtag").name'))
+		FROM activities a JOIN objects o ON o.uri = a.object_uri`)
+	if want := []string{`Create Note Note ["#bees"]`}; !slices.Equal(got, want) {
+		t.Errorf("it is stored as %q, want %q", got, want)
+	}
+}

@@ -129,13 +129,16 @@ func (d Doc) Type() (string, error) {
 		if !ok || s == "" || len(s) > maxType {
 			return "", fault.New(fault.Invalid, "a type must be a text of 1 to 255 bytes").At("/type")
 		}
-		s = strings.TrimPrefix(strings.TrimPrefix(s, asPrefix), "as:")
+		s = shortType(s)
 		if rankType(s) > rankType(best) {
 			best = s
 		}
 	}
 	return best, nil
 }
+
+// shortType returns a type of ActivityStreams without its prefix.
+func shortType(s string) string { return strings.TrimPrefix(strings.TrimPrefix(s, asPrefix), "as:") }
 
 // rankType ranks a type by how specific it is.
 func rankType(name string) int {

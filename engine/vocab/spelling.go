@@ -1,6 +1,7 @@
 package vocab
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -49,6 +50,62 @@ func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 		}
 		return string(id)
 	}, 0)
+}
+
+// WithPlainTypes returns the document with its types, and those of its object, of the object's own
+// object and of its tags, in the member type (not @type) and in their short form. An object that
+// stands alone in a list comes out of the list. Documents are stored in this form, because the
+// database finds types and objects in no other. It returns d itself if nothing changes.
+func (d Doc) WithPlainTypes() (_ Doc, changed bool) { return d.withPlainTypes(2) }
+
+// withPlainTypes does what WithPlainTypes does, for objects at so many levels.
+func (d Doc) withPlainTypes(levels int) (_ Doc, changed bool) {
+	set := func(name string, v any) {
+		if !changed {
+			d, changed = maps.Clone(d), true
+		}
+		d[name] = v
+	}
+	v, err := d.aliasedProperty("type")
+	if plain, differs := plainType(v); err == nil && (differs || d["@type"] != nil) {
+		set("type", plain)
+		delete(d, "@type")
+	}
+	if levels == 0 {
+		return d, changed
+	}
+	if o := d.Sub("object"); o != nil {
+		_, isListed := d["object"].([]any)
+		if o, differs := o.withPlainTypes(levels - 1); differs || isListed {
+			set("object", o)
+		}
+	}
+	for n, v := range d.list("tag") {
+		tag, _ := v.(Doc)
+		if tag, differs := tag.withPlainTypes(0); differs {
+			tags := slices.Clone(d.list("tag"))
+			tags[n] = tag
+			set("tag", tags)
+		}
+	}
+	return d, changed
+}
+
+// plainType returns the value of a type in its short form, and reports whether that differs.
+func plainType(v any) (_ any, differs bool) {
+	switch v := v.(type) {
+	case string:
+		short := cmp.Or(shortType(v), v) // a prefix alone stays
+		return short, short != v
+	case []any:
+		list := slices.Clone(v)
+		for n := range list {
+			plain, changed := plainType(list[n])
+			list[n], differs = plain, differs || changed
+		}
+		return list, differs
+	}
+	return v, false
 }
 
 // Spelled returns the document with each id that it names in the form that s has for that id.

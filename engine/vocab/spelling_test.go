@@ -1,6 +1,7 @@
 package vocab
 
 import (
+	"cmp"
 	"reflect"
 	"testing"
 )
@@ -54,5 +55,32 @@ func TestWhatLeavesIsSpelledAsItsServerDoes(t *testing.T) {
 	}
 	if string(d.JSON()) != was {
 		t.Errorf("the document itself became %s", d.JSON())
+	}
+}
+
+func TestWithPlainTypes(t *testing.T) {
+	const as = "https://www.w3.org/ns/activitystreams#"
+	for _, tt := range []struct{ doc, want string }{
+		{`{"type":"as:Note"}`, `{"type":"Note"}`},
+		{`{"@type":["` + as + `Note","toot:X"]}`, `{"type":["Note","toot:X"]}`},
+		{`{"type":"Note","@type":"Note"}`, `{"type":"Note"}`},
+		{`{"type":"Create","object":[{"@type":"as:Note","tag":{"type":"as:Hashtag"}}]}`, `{"type":"Create","object":{"type":"Note","tag":[{"type":"Hashtag"}]}}`},
+		{`{"type":"Announce","object":{"type":"Create","object":[{"type":"Note"}]}}`, `{"type":"Announce","object":{"type":"Create","object":{"type":"Note"}}}`},
+		{`{"type":"Note","tag":[{"@type":"as:Hashtag"},"x",{"type":"as:Mention"}]}`, `{"type":"Note","tag":[{"type":"Hashtag"},"x",{"type":"Mention"}]}`},
+		{`{"type":["Note","Article"],"object":"https://a.example/1","tag":[{"type":"Hashtag"}]}`, ""},
+		{`{"type":"Create","object":["https://a.example/1"]}`, ""},
+		{`{"type":"Note","@type":"Article"}`, ""}, // Type refuses it
+		{`{"type":["as:","Note"]}`, ""},
+		{`{}`, ""},
+	} {
+		d := parse(t, tt.doc)
+		before := string(d.JSON())
+		got, changed := d.WithPlainTypes()
+		if want := cmp.Or(tt.want, tt.doc); changed != (tt.want != "") || string(got.JSON()) != string(parse(t, want).JSON()) {
+			t.Errorf("%s becomes %s, changed: %t; want %s", tt.doc, got.JSON(), changed, want)
+		}
+		if string(d.JSON()) != before {
+			t.Errorf("%s was changed to %s", tt.doc, d.JSON())
+		}
 	}
 }
