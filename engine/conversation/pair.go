@@ -157,9 +157,9 @@ func (c *commit) upgrade(ctx context.Context, tx *user.Tx, to *user.HostedConver
 	return tellChange(ctx, tx, eventUpgraded, pair, Arrival{Me: c.host, Now: c.now}, c.host)
 }
 
-// tellChange adds an event about a change of the conversation c, unless the events of strangers have
-// used up their budget. The parameter by is the actor that made the change, as the actor's own
-// server says.
+// tellChange adds an event about a change of the conversation c, unless the events of strangers
+// have used up their budget. The parameter by is the actor that made the change, as the actor's
+// own server says.
 func tellChange(ctx context.Context, tx *user.Tx, kind string, c user.Conversation, a Arrival, by vocab.ID) error {
 	isIn := c.Host.Same(a.Me)
 	if !isIn && !by.Same(a.Me) {

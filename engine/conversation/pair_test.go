@@ -232,8 +232,8 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 	}
 }
 
-// An invitation of a stranger that the user's rule permits is told as a stranger's, within the budget
-// of strangers. One of a friend is told as a contact's.
+// An invitation of a stranger that the user's rule permits is told as a stranger's, within the
+// budget of strangers. One of a friend is told as a contact's.
 func TestAnInvitationIsToldWithTheTrustInItsHost(t *testing.T) {
 	t.Parallel()
 	for kind, trust := range map[string]string{user.Follower: "stranger", user.FriendOf: "contact"} {

@@ -114,8 +114,8 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	return types
 }
 
-// sealedEvent names the event of a Create of an object of this sealed type. A key package, a Welcome
-// and a GroupInfo are no messages of a person, and the Create has no event of a message.
+// sealedEvent names the event of a Create of an object of this sealed type. A key package, a
+// Welcome and a GroupInfo are no messages of a person, and their Create has no event of a message.
 func sealedEvent(kind string) string {
 	if slices.Contains([]string{"KeyPackage", "Welcome", "GroupInfo"}, kind) {
 		return EventType(vocab.Create, "received")

@@ -185,10 +185,10 @@ type Object struct {
 }
 
 // Stored returns the object in the form in which users' databases store it. The form names other
-// objects and actors by canonical ids, and types by their short names. It has no hidden recipients and no authors of other
-// servers, and names its authors in forms that the database finds (see WithOwnAuthors). It has a
-// stamp (see QuoteAuthorization) only if the stamp was verified. The result readable holds the
-// texts that readers are shown.
+// objects and actors by canonical ids, and types by their short names. It has no hidden recipients
+// and no authors of other servers, and names its authors in forms that the database finds (see
+// WithOwnAuthors). It has a stamp (see QuoteAuthorization) only if the stamp was verified. The
+// result readable holds the texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
