@@ -105,12 +105,13 @@ func (t Welcomes) IsInviter(ctx context.Context, id uuid.UUID, actor vocab.ID) (
 
 // Lease leases up to n unconfirmed Welcomes of a recipient until a time, and returns them, the
 // oldest first. If device is not empty, it leases only Welcomes for key packages of this
-// device. A Welcome that is not confirmed by the end of the lease can be leased again.
+// device. A Welcome that is not confirmed by the end of the lease can be leased again, after
+// those that were never leased and those whose lease ended earlier.
 func (t Welcomes) Lease(ctx context.Context, recipient vocab.ID, device string, n int, now, until time.Time) ([]Welcome, error) {
 	return collect[Welcome](ctx, t.tx, "lease welcomes", `WITH leased AS (UPDATE mls_welcomes SET state = 'in_flight', leased_until = @until WHERE id IN
 			(SELECT id FROM mls_welcomes WHERE recipient_uri = @recipient AND (state = 'available' OR state = 'in_flight' AND leased_until <= @now)
 				AND (@device = '' OR key_package_ref IN (SELECT ref FROM mls_key_packages WHERE device_id = @device))
-				ORDER BY created_at, id LIMIT @n FOR UPDATE SKIP LOCKED)
+				ORDER BY leased_until NULLS FIRST, created_at, id LIMIT @n FOR UPDATE SKIP LOCKED)
 			RETURNING *)
 		SELECT `+welcomeColumns+` FROM leased w ORDER BY w.created_at, w.id`, named{"recipient": recipient, "n": n, "now": now, "until": until, "device": device})
 }

@@ -303,6 +303,36 @@ func TestRow21AWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
 	}
 }
 
+// A Welcome that was never handed out comes before those that devices got and did not confirm.
+func TestRow21WelcomesThatNobodyConfirmsHideNoOther(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var devices []*mlstest.Device
+	var packages []conversation.NewPackage
+	for range 9 { // one more than the server hands out at once
+		d := mlstest.NewDevice(aliceID, time.Now())
+		devices, packages = append(devices, d), append(packages, conversation.NewPackage{Device: "laptop", Content: d.Package})
+	}
+	if _, err := s.registry.Publish(t.Context(), s.user, packages); err != nil {
+		t.Fatal(err)
+	}
+	s.commit(s.alice, mlstest.Change{Add: devices})
+	seen := map[uuid.UUID]bool{}
+	for range 2 {
+		all, err := s.registry.Welcomes(t.Context(), s.user, "laptop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range all {
+			seen[w.ID] = true
+		}
+		s.later(11 * time.Minute) // nobody confirmed them in time
+	}
+	if len(seen) != len(devices) {
+		t.Errorf("two requests were answered with %d Welcomes, want %d", len(seen), len(devices))
+	}
+}
+
 // Row 20: a revoked package invalidates the Welcome that waits for it.
 func TestRow20ARevokedPackageTakesItsWelcomesAlong(t *testing.T) {
 	t.Parallel()

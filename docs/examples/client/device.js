@@ -245,14 +245,17 @@ class Device {
     return all.filter((pack) => !isOver(pack))
   }
 
-  /** Joins the groups that Welcomes let the device into. */
+  /** Joins the groups that Welcomes let the device into: the server hands out a few at a time, and none twice. */
   async #joinGroups() {
-    const { items } = await read("/api/welcomes", { device: this.#self.id }), tried = [...this.#again.values(), ...items]
+    let tried = [...this.#again.values()]
     this.#again.clear()
-    for (const welcome of tried) {
-      const isDone = await this.#join(welcome).catch(() => { this.#again.set(welcome.id, welcome) })
-      if (isDone) await request("POST", `/api/welcomes/${welcome.id}/confirm`).catch(() => {}) // it is handed out again
-    }
+    do {
+      for (const welcome of tried) {
+        const isDone = await this.#join(welcome).catch(() => { this.#again.set(welcome.id, welcome) })
+        if (isDone) await request("POST", `/api/welcomes/${welcome.id}/confirm`).catch(() => {}) // it is handed out again
+      }
+      tried = (await read("/api/welcomes", { device: this.#self.id })).items
+    } while (tried.length)
   }
 
   /** Joins by one Welcome, and returns whether the device is in its group then. */
