@@ -20,7 +20,7 @@ type Arrival struct {
 	Me        vocab.ID
 	Activity  *vocab.Activity
 	Sender    *vocab.Actor // the author of the activity
-	IsBlocked bool         // the user blocks the sender
+	IsBlocked bool         // the user blocks the sender, or the operator refuses the author of the message
 	Now       time.Time
 	Applied   time.Time // the deliveries that the activity causes are due from this time on
 
@@ -45,7 +45,7 @@ const (
 	FrozenCopy      = "frozen"           // the copy is frozen, because the host was proven to tell members different things
 	TooMany         = "too_many"         // too many messages or invitations wait; see type bound
 	Unreadable      = "unreadable"       // the server cannot read the message, but may store it
-	BlockedSender   = "blocked"          // the user blocks its sender
+	BlockedSender   = "blocked"          // the user blocks its sender, or the operator refuses it
 	HostedByUser    = "hosted"           // a conversation the user hosts had or will have its group
 	Unordered       = "unordered"        // the user hosts its group, and the conversation refused it
 	OutdatedMessage = "already_received" // the same message was received before

@@ -36,6 +36,9 @@ type Local interface {
 	Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMessage, error)
 }
 
+// Gate returns an error if the operator refuses an actor.
+type Gate interface{ CheckActor(id vocab.ID) error }
+
 // MemberDeps are the dependencies of Members.
 type MemberDeps struct {
 	Registry *Registry
@@ -44,6 +47,7 @@ type MemberDeps struct {
 	Hosts    Hosts
 	Keys     Keys
 	People   People
+	Gate     Gate
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // may be nil
 	Now      func() time.Time

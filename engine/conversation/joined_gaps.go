@@ -286,11 +286,12 @@ func (g *gaps) keepEntry(ctx context.Context, tx *user.Tx, of copyKey, e *entry)
 	if err != nil {
 		return err
 	}
+	isBlocked := func(id vocab.ID) bool { return blocked[id] || g.Gate.CheckActor(id) != nil }
 	e.object = j.URI + "/log/" + vocab.ID(strconv.FormatInt(e.seq, 10))
 	// A stranger's message needs no event, because an event has told of the stranger's Welcome.
 	tells := func(trust string) bool { return trust != trustStranger }
 	r := &receiver{tx: tx, fills: true, entry: e, conversation: j,
-		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: blocked[e.sender] || blocked[j.Host], Now: g.Now(), Applied: g.Now()}}
+		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: isBlocked(e.sender) || isBlocked(j.Host), Now: g.Now(), Applied: g.Now()}}
 	_, err = r.takeMessage(ctx)
 	return err
 }

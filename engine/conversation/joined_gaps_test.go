@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -49,6 +50,9 @@ type here struct {
 	People
 }
 
+// open refuses no actor.
+var open = policy.NewGate(func() policy.Lists { return policy.Lists{} }, policy.Open, "us.example")
+
 func (here) ID(vocab.Username) vocab.ID                            { return "https://us.example/users/bob" }
 func (here) Owner(vocab.ID) (u vocab.Username, is bool)            { return u, false }
 func (here) Keys(vocab.Username) (k transport.Keys, err error)     { return k, nil }
@@ -69,7 +73,7 @@ func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
 	if err := store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error { return tx.Joined.Add(ctx, j, now) }); err != nil {
 		t.Fatal(err)
 	}
-	d := MemberDeps{Store: store, Local: here{}, Hosts: h, Keys: here{}, People: here{}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}
+	d := MemberDeps{Store: store, Local: here{}, Hosts: h, Keys: here{}, People: here{}, Gate: open, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}
 	d.Registry = NewRegistry(Deps{Store: store, Actors: nobody{}, Log: d.Log, Now: d.Now})
 	return h, NewMembers(d).gaps, copyKey{u, j.ID}
 }
@@ -163,5 +167,23 @@ func TestNoDomainHasAllPlacesOfConversationsThatAreBehind(t *testing.T) {
 	}
 	if left := g.places.Used(); left != 0 || len(g.running) != 0 {
 		t.Errorf("%d places are held of conversations that nobody fills", left)
+	}
+}
+
+// MOD-02: a message of a log is marked if the operator refuses its sender, and no event tells of it.
+func TestWhatARefusedActorSaidIsMarkedInALog(t *testing.T) {
+	t.Parallel()
+	h, g, of := behind(t, true)
+	g.Gate = policy.NewGate(func() policy.Lists { return policy.Lists{Suspended: []vocab.ID{vocab.ID(h.by.Identity)}} }, policy.Open, "us.example")
+	if _, err := g.fillPage(of); err != nil {
+		t.Fatal(err)
+	}
+	var marked, told int
+	d := dbtest.SQL(t, g.Store.(*db.Cluster), of.user)
+	if err := d.QueryRow(`SELECT (SELECT count(*) FROM mls_inbox WHERE blocked), (SELECT count(*) FROM event_outbox)`).Scan(&marked, &told); err != nil {
+		t.Fatal(err)
+	}
+	if marked != 1 || told != 0 {
+		t.Errorf("%d messages are marked and %d events tell of them, want 1 and 0", marked, told)
 	}
 }

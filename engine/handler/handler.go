@@ -124,7 +124,7 @@ type Received struct {
 	Follows    bool                       // the user follows the sender
 	Muted      bool                       // the user does not want to see it or be notified of it
 	Request    bool                       // it is a stranger's private message, which waits among the requests; for its event, it may also be about one
-	Blocked    bool                       // the user blocks the sender; only set if the handler stores the activity itself (Apart)
+	Blocked    bool                       // the user blocks the sender, or the policy refuses the author of the message; only set if the handler stores the activity itself (Apart)
 	Now        time.Time                  // when it arrived
 	Signed     time.Time                  // when the request that brought it was signed, or an earlier time; zero if it comes from a local user, or from the journal and a forwarder
 	Remembers  bool                       // there is room to store ids of the sender

@@ -10,8 +10,8 @@ import (
 )
 
 // markBlocked marks the activities of a batch that come from actors that the user blocks, that
-// bring objects of such actors, or that the policy refuses (see isRefused). It runs before any
-// activity of the batch is applied.
+// bring objects of such actors, or that the policy refuses (see isRefused and isOfRefusedMember).
+// It runs before any activity of the batch is applied.
 func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
@@ -22,7 +22,7 @@ func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applyin
 		return err
 	}
 	for _, x := range batch {
-		x.blocked = p.isRefused(x)
+		x.blocked = p.isRefused(x) || p.isOfRefusedMember(x)
 		for _, id := range actorsBehind(x) {
 			x.blocked = x.blocked || blocked[id]
 		}
@@ -60,7 +60,21 @@ func (p *applier) isRefused(x *applying) bool {
 		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // validateSchema has parsed them
 		ids = append(ids, authors...)
 	}
-	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil })
+	return slices.ContainsFunc(ids, p.isRefusedActor)
+}
+
+func (p *applier) isRefusedActor(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil }
+
+// isOfRefusedMember reports whether the activity puts a message into a conversation whose sender
+// the policy refuses. The host that passes the message on is not refused, so isRefused is false.
+// The handler decides, as for a member that the user blocks: it stores most messages, because the
+// commits of other members build on them.
+func (p *applier) isOfRefusedMember(x *applying) bool {
+	if !p.Handlers.IsApart(x.Activity) {
+		return false
+	}
+	senders, _ := x.Activity.Object.Doc.IDs("attributedTo") // the handler's Check has parsed them
+	return slices.ContainsFunc(senders, p.isRefusedActor)
 }
 
 // dismissBlocked ignores an activity of a blocked actor. A deletion or an Undo still takes
