@@ -440,16 +440,19 @@ func TestTheHostTellsOfResetsAndTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.want("late", stateOfJoined, "active 1 0 1 1 f")
-	closed := now("closed")
-	if err := h.state(closed, "p:/dave"); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := h.state(now("closed"), "p:/dave"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.want("closed", stateOfJoined, "closed 1 1 1 1 f")
+	h.want("closed, so that a successor may continue it", `SELECT (closed_at IS NOT NULL)::text FROM conversations`, "true")
+	h.want("the timeline", `SELECT kind FROM conversation_entries`, "closed")
 	if err := h.state(now("active"), "p:/dave"); err != nil {
 		t.Fatal(err)
 	}
 	h.want("closed is for good", stateOfJoined, "closed 1 1 1 1 f")
-	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending", "mls.epoch.advanced")
+	h.want("events", toldOf, "conversation.welcome", "mls.reset.pending", "mls.epoch.advanced", "conversation.closed")
 }
 
 // A host that was restored from a backup moves the generation ahead, and waits for the reset of a
