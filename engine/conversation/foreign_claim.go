@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -32,6 +33,13 @@ type ClaimedPackage struct {
 // time, and ClaimOf makes the checks that a host will make.
 func (m *Members) ClaimOf(ctx context.Context, u vocab.Username, actor vocab.ID) ([]ClaimedPackage, error) {
 	if owner, isLocal := m.Local.Owner(actor); isLocal {
+		state, err := m.Users.State(ctx, owner)
+		if err == nil && state == instance.UserSuspended {
+			err = errNoPackage
+		}
+		if err != nil {
+			return nil, err
+		}
 		rows, err := m.Registry.Claim(ctx, owner, m.Local.ID(u))
 		all := make([]ClaimedPackage, len(rows))
 		for i, k := range rows {

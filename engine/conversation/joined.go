@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -39,10 +41,16 @@ type Local interface {
 // Gate returns an error if the operator refuses an actor.
 type Gate interface{ CheckActor(id vocab.ID) error }
 
+// Users tells the state of users of this server, as db/instance names it.
+type Users interface {
+	State(ctx context.Context, u vocab.Username) (string, error)
+}
+
 // MemberDeps are the dependencies of Members.
 type MemberDeps struct {
 	Registry *Registry
 	Store    Store
+	Users    Users
 	Local    Local
 	Hosts    Hosts
 	Keys     Keys
@@ -79,6 +87,18 @@ func (m *Members) PlaceOf(c *user.Conversation) (at Place, isHere bool) {
 	id, err := uuid.Parse(string(c.URI)[strings.LastIndexByte(string(c.URI), '/')+1:])
 	return Place{Host: host, ID: id}, err == nil
 }
+
+// CheckHost returns the fault host_unreachable if a user of this server is suspended. Members of the
+// user's conversations are answered so, here and on other servers, and try again later.
+func (m *Members) CheckHost(ctx context.Context, u vocab.Username) error {
+	state, err := m.Users.State(ctx, u)
+	if err == nil && state == instance.UserSuspended {
+		err = unreachable(errSuspended)
+	}
+	return err
+}
+
+var errSuspended = errors.New("the user is suspended")
 
 // hosts reports whether the user is the host of a conversation.
 func (m *Members) hosts(u vocab.Username, c *user.Conversation) bool { return c.Host == m.Local.ID(u) }
@@ -305,6 +325,9 @@ func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conve
 // result "more" reports whether other messages follow.
 func (m *Members) readHostLog(ctx context.Context, u vocab.Username, c *user.Conversation, after int64) (entries []loggedSaid, more bool, err error) {
 	if at, isHere := m.PlaceOf(c); isHere {
+		if err := m.CheckHost(ctx, at.Host); err != nil {
+			return nil, false, err
+		}
 		all, more, err := m.Registry.ReadLog(ctx, at, m.Local.ID(u), after)
 		for _, e := range all {
 			entries = append(entries, loggedSaid{e.Seq, e.Generation, e.Epoch, e.Kind, string(e.Sender), e.Content, e.At})

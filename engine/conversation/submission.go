@@ -51,7 +51,10 @@ func (m *Members) begin(ctx context.Context, u vocab.Username, c *user.Conversat
 		return submissionHost{}, fault.New(fault.Unprocessable, "nobody puts the conversation in order: name those for which a message is, in to").WithCode("no_host")
 	}
 	at, isHere := m.PlaceOf(c)
-	return submissionHost{isHere: isHere, at: at, isJoined: j.Confirmed}, nil
+	if isHere {
+		err = m.CheckHost(ctx, at.Host)
+	}
+	return submissionHost{isHere: isHere, at: at, isJoined: j.Confirmed}, err
 }
 
 // submit sends a change to a host on another server, and checks its answer.

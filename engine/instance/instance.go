@@ -167,7 +167,7 @@ func (in *Instance) NewConversations(databases *user.Databases, reg prometheus.R
 // NewMembers makes the part that serves this server's users as members of conversations. The
 // parameter hosted is the registry of the conversations that these users host.
 func (in *Instance) NewMembers(databases *user.Databases, hosted *conversation.Registry, reg prometheus.Registerer) *conversation.Members {
-	return conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: databases, Local: in.Local, Hosts: in.Client, Keys: in.Keys, People: in.Actors, Gate: in.Gate,
+	return conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: databases, Users: in.DB.Instance.Users, Local: in.Local, Hosts: in.Client, Keys: in.Keys, People: in.Actors, Gate: in.Gate,
 		Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 

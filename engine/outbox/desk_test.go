@@ -227,7 +227,7 @@ func newDesk(t *testing.T) *desk {
 		Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Profiles: d.files, Handlers: handler.New(local, d.files),
 		Conversations: hosted,
-		Members:       conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: c, Local: local, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
+		Members:       conversation.NewMembers(conversation.MemberDeps{Registry: hosted, Store: c, Users: c.Instance.Users, Local: local, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
 		Dispatcher:    dispatcher{}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)

@@ -59,7 +59,7 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.findResident(r, p)
+	u, err := s.findHost(r, p)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,18 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 	v.size = len(body)
 	v.read = func(into any) error { return vocab.ParseInto(body, into) }
 	return v, err
+}
+
+// findHost returns the user that the path names. It fails as findResident does, but a suspended user
+// is not answered 404, which other servers may take as final.
+func (s *conversationPeers) findHost(r *http.Request, p httprouter.Params) (vocab.Username, error) {
+	u, err := s.findResident(r, p)
+	if fault.KindOf(err) == fault.NotFound {
+		if suspended := s.served.members.CheckHost(r.Context(), u); fault.KindOf(suspended) == fault.Unavailable {
+			err = suspended
+		}
+	}
+	return u, err
 }
 
 // introduceSigner returns the remote actor who signed the request. It refuses an actor that is

@@ -201,7 +201,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Now: now}, gate, &peertest.Dialects{})
 	t.Cleanup(client.Close)
 	people := actor.NewResolver(actor.ResolverDeps{Local: f.local, Users: store.Instance.Users, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: client, Gate: gate, TTL: time.Hour, AllowHTTP: true, Now: now, Log: log})
-	f.members = conversation.NewMembers(conversation.MemberDeps{Registry: f.deps.Conversations, Store: store, Local: f.local, Hosts: client, Keys: f.keys, People: people, Gate: gate, Log: log, Now: now})
+	f.members = conversation.NewMembers(conversation.MemberDeps{Registry: f.deps.Conversations, Store: store, Users: store.Instance.Users, Local: f.local, Hosts: client, Keys: f.keys, People: people, Gate: gate, Log: log, Now: now})
 	t.Cleanup(func() {
 		if err := f.members.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -119,7 +119,7 @@ export class Group {
       } catch (failure) {
         message.waits = failure.message
         if (failure.code === "past_epoch") await this.#seal(message, message) // it has waited for too long
-        else if (isRefused(failure) && !["reset_pending", "former_group"].includes(failure.code)) {
+        else if (isRefused(failure) && failure.status !== 404 && !["reset_pending", "former_group"].includes(failure.code)) { // a host that is not found may come back
           this.#kept.sent = this.#kept.sent.filter((other) => other !== message)
           await this.#keep()
           throw failure
