@@ -148,10 +148,13 @@ type Waiting struct {
 }
 
 // CountUnplaced returns how many messages and Welcomes of each sender belong to no known
-// conversation yet.
+// conversation yet. A Welcome for a key package of the user is in both tables, and keeps no
+// conversation in the inbox, so it is counted among the Welcomes.
 func (t Messages) CountUnplaced(ctx context.Context) ([]Waiting, error) {
 	return collect[Waiting](ctx, t.tx, "count messages of unknown groups", `SELECT sender_uri AS actor, count(*) AS n FROM
-		(SELECT sender_uri FROM mls_inbox WHERE conversation_id IS NULL UNION ALL SELECT sender_uri FROM mls_welcomes WHERE conversation_id IS NULL) AS w GROUP BY sender_uri`)
+		(SELECT sender_uri FROM mls_inbox i WHERE conversation_id IS NULL
+				AND NOT (kind = 'welcome' AND EXISTS (SELECT FROM mls_welcomes w WHERE w.sender_uri = i.sender_uri AND sha256(w.content) = i.content_hash))
+			UNION ALL SELECT sender_uri FROM mls_welcomes WHERE conversation_id IS NULL) AS w GROUP BY sender_uri`)
 }
 
 // CountOutside returns how many messages of a conversation came from each sender that has never
