@@ -27,6 +27,17 @@ func CheckForeign(a *vocab.Activity) error {
 	return err
 }
 
+// IsOfJoinedGroup reports whether an activity carries a message of a group without a host that a
+// device of the user has joined.
+func IsOfJoinedGroup(ctx context.Context, tx *user.Tx, a *vocab.Activity) (bool, error) {
+	e, err := readMessage(a)
+	if err != nil || e.group == "" { // such as the state of a conversation, which is no message
+		return false, nil
+	}
+	j, err := tx.Joined.FindGroup(ctx, e.group)
+	return err == nil && j != nil && j.Confirmed && j.Host == "", err
+}
+
 // ReceiveForeign stores a message that came in a plain Create from its sender's server. Either the
 // message's group has no host, or the host of the group will announce the message's place in the
 // log. If the user is that host, ReceiveForeign puts the message into the log.

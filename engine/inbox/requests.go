@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -138,9 +139,11 @@ const (
 // or is ignored. It is accepted if the user's setting messaging.strangers is "allow". A message of
 // an encrypted conversation is also accepted if the setting is "requests". With any setting, the
 // message is accepted if it answers a private post of the user's own, if the user has written to
-// the sender in private, or if the user has accepted an earlier request of the sender. Otherwise
-// it is ignored if the setting is "drop" or as many requests are open as the bounds permit. In all
-// other cases it becomes a request.
+// the sender in private, or if the user has accepted an earlier request of the sender. So is a
+// message of an encrypted group without a host that a device of the user has joined, since the
+// group's members need not know each other. Otherwise the message is ignored if the setting is
+// "drop" or as many requests are open as the bounds permit. In all other cases it becomes a
+// request.
 func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && p.Handlers.IsApart(x.Activity) { // a message that is stored apart shows no text to anybody
@@ -148,6 +151,11 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	}
 	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
 		return err
+	}
+	if p.Handlers.IsApart(x.Activity) {
+		if joined, err := conversation.IsOfJoinedGroup(ctx, x.tx, x.Activity); err != nil || joined {
+			return err
+		}
 	}
 	n, knows, err := p.countRequests(ctx, x)
 	if err != nil || knows {
