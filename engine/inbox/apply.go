@@ -172,7 +172,7 @@ func (x *applying) isIgnored() bool {
 // applyOne takes one activity through the steps. If it turns out to be ignored or contested,
 // applyOne removes its row again.
 func (p *applier) applyOne(ctx context.Context, x *applying) error {
-	if x.Size() > p.BodyLimit {
+	if int64(len(x.raw)) > p.BodyLimit {
 		select {
 		case p.large <- struct{}{}:
 			defer func() { <-p.large }()

@@ -96,10 +96,12 @@ func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush
 // Reserved returns how many bytes of memory are reserved for requests that are being read.
 func (i *Inbox) Reserved() int64 { return i.memory.room.Used() }
 
-// FillMemory lets another payer use all the memory for requests until release() is called.
-func (i *Inbox) FillMemory() (release func()) {
-	i.memory.room.Spend("f.example", policy.Memory.Pool)
-	return func() { i.memory.room.Give("f.example", policy.Memory.Pool) }
+// FillMemory lets another payer use all the memory for requests but the bytes left, until release()
+// is called.
+func (i *Inbox) FillMemory(left int64) (release func()) {
+	n := policy.Memory.Pool - left
+	i.memory.room.Spend("f.example", n)
+	return func() { i.memory.room.Give("f.example", n) }
 }
 
 // Renew adds an actor to the queue of actors whose copies the next round renews.

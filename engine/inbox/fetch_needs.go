@@ -129,9 +129,10 @@ func (f *fetcher) fetchLocal(ctx context.Context, x *receiving, id vocab.ID) err
 			return err
 		}
 		stands, err := handler.Stands(ctx, tx, o)
-		if err == nil && stands && audience.IsPublic(o.Addressing) && o.AttributedTo.Same(f.Local.ID(u)) {
-			x.fetched[id] = o
+		if err != nil || !stands || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(f.Local.ID(u)) {
+			return err
 		}
-		return err
+		x.fetched[id] = o
+		return f.takeDocument(x, len(stored.Raw))
 	})
 }

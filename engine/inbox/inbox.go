@@ -84,6 +84,7 @@ type receiving struct {
 	payer      string                               // the client address, the domain of a large body's sender, or the result of payerFor; see paidBy
 	room       int64                                // bytes of memory reserved for the request
 	roomOf     string                               // the payer of that memory
+	documents  int64                                // bytes of the documents that were fetched for the request; see takeDocument
 	parsed     *vocab.Activity                      // the parsed body, while it is in memory
 	foreign    bool                                 // set by parseBody: no signature is by a key of the actor's server
 	signer     *vocab.Actor                         // set by verifySignature: the actor who made the request
@@ -103,19 +104,20 @@ type receiving struct {
 // applying is one activity on its way through Apply, for one recipient.
 type applying struct {
 	handler.Received
-	raw     json.RawMessage            // the activity in the form in which it is stored
-	payer   string                     // the party that caused the activity: see receiving.paidBy
-	fetched map[vocab.ID]*vocab.Object // the objects that Receive fetched; persist sets Fetched to those that the user may read
-	reader  vocab.Username             // the user in whose name the objects were fetched; zero for the instance actor
-	tx      *user.Tx
-	effects handler.Effects // set by executeSideEffects: what the handler decided
-	blocked bool            // the user blocks, or the policy refuses, an actor that sent it or whose objects it brings (see actorsBehind)
-	again   bool            // another version of the activity has taken effect under its id
-	stored  bool            // set by persist: the activity is in the user's database
-	asks    bool            // set by persist: it changes or takes back a request (see isAboutRequest)
-	told    *bool           // set by mayTell: whether the budget of strangers has room for the activity's events; nil until the budget was asked
-	outcome string
-	reason  string // the reason why it is ignored
+	raw       json.RawMessage            // the activity in the form in which it is stored
+	payer     string                     // the party that caused the activity: see receiving.paidBy
+	fetched   map[vocab.ID]*vocab.Object // the objects that Receive fetched; persist sets Fetched to those that the user may read
+	documents int64                      // bytes of the documents that Receive fetched
+	reader    vocab.Username             // the user in whose name the objects were fetched; zero for the instance actor
+	tx        *user.Tx
+	effects   handler.Effects // set by executeSideEffects: what the handler decided
+	blocked   bool            // the user blocks, or the policy refuses, an actor that sent it or whose objects it brings (see actorsBehind)
+	again     bool            // another version of the activity has taken effect under its id
+	stored    bool            // set by persist: the activity is in the user's database
+	asks      bool            // set by persist: it changes or takes back a request (see isAboutRequest)
+	told      *bool           // set by mayTell: whether the budget of strangers has room for the activity's events; nil until the budget was asked
+	outcome   string
+	reason    string // the reason why it is ignored
 }
 
 // forwarders returns the ids of the actors that sent the activity although it is not theirs.
@@ -188,7 +190,7 @@ func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	if err := i.memory.takeRoom(x); err != nil {
 		return err
 	}
-	defer i.memory.giveRoom(x)
+	defer i.memory.giveAll(x)
 	return i.receiving.Run(ctx, x)
 }
 
@@ -242,6 +244,7 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	if err := i.budgets.limitStored(ctx, x); err != nil {
 		return i.concludeHandOver(x, err)
 	}
+	defer i.memory.giveAll(x)
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}

@@ -39,10 +39,29 @@ func (m *memory) roomFor(n int64) int64 {
 	return perRequest + perByte*common + perLargeByte*(n-common)
 }
 
-// giveRoom releases the memory that a request has reserved.
+// giveRoom releases the memory that a request has reserved for itself and its parsed activity.
 func (m *memory) giveRoom(x *receiving) {
 	m.room.Give(x.roomOf, x.room)
 	x.room = 0
+}
+
+// takeDocument reserves memory for a document of n bytes that was fetched for a request. A request
+// may be small and name a large document, so the document counts like a body. The memory is held
+// until giveAll, because most documents stay in memory until the activity is durable.
+func (m *memory) takeDocument(x *receiving, n int) error {
+	if !m.room.Take(x.paidBy(), perByte*int64(n)) {
+		return errFull
+	}
+	x.documents += int64(n)
+	return nil
+}
+
+// giveAll releases all the memory that a request has reserved. Documents are fetched only when it
+// is settled which party pays for the request.
+func (m *memory) giveAll(x *receiving) {
+	m.giveRoom(x)
+	m.room.Give(x.paidBy(), perByte*x.documents)
+	x.documents = 0
 }
 
 // runAside runs the function work, which may have to wait for another server and does not read the
@@ -79,15 +98,22 @@ func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as 
 		o, raw, err = m.actors.Object(ctx, id, as)
 		return err
 	})
+	if err == nil {
+		err = m.takeDocument(x, len(raw))
+	}
 	return o, raw, err
 }
 
 // fetchObjectNow is fetchObject for an object that its server may have called gone a moment ago.
 func (m *memory) fetchObjectNow(ctx context.Context, x *receiving, id vocab.ID) (o *vocab.Object, err error) {
+	var raw json.RawMessage
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
-		o, _, err = m.actors.ObjectNow(ctx, id, nil)
+		o, raw, err = m.actors.ObjectNow(ctx, id, nil)
 		return err
 	})
+	if err == nil {
+		err = m.takeDocument(x, len(raw))
+	}
 	return o, err
 }
 

@@ -19,7 +19,7 @@ func TestABoostForWhichThereIsNoMemoryBlamesNoOtherServer(t *testing.T) {
 	s.Follows("p:/carol")
 	var release func()
 	s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
-		release = s.Inbox.FillMemory()
+		release = s.Inbox.FillMemory(0)
 		w.Header().Set("Content-Type", vocab.ActivityJSON)
 		_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the write succeeds: the client stays connected
 	})

@@ -49,7 +49,7 @@ func (i *Inbox) admitLarge(ctx context.Context, x *receiving, read func(payer st
 	if err := i.memory.takeRoom(x); err != nil {
 		return err
 	}
-	defer i.memory.giveRoom(x)
+	defer i.memory.giveAll(x)
 	if x.Body, err = read(x.payer); err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func TestARelayComesAgainWhenTheMemoryIsFull(t *testing.T) {
 			subscribed(t, s, "q:/relay", instance.RelayMastodon, instance.RelayAccepted)
 			var release func()
 			s.Handle("p:/notes/1", func(w http.ResponseWriter, _ *http.Request) {
-				release = s.Inbox.FillMemory()
+				release = s.Inbox.FillMemory(0)
 				w.Header().Set("Content-Type", vocab.ActivityJSON)
 				_, _ = w.Write([]byte(s.Long(strings.Replace(post, "{", `{"@context":"https://www.w3.org/ns/activitystreams",`, 1)))) // the write succeeds: the client stays connected
 			})

@@ -77,7 +77,7 @@ func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *ap
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
-	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, reader: x.reader, Received: r}
+	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, documents: x.documents, reader: x.reader, Received: r}
 }
 
 // signedAt returns when the request was signed: the earliest time that its signatures give. It is

@@ -54,7 +54,7 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 		p.ignored.add(a.ID, a.Type, a.Actor, IgnoredSenderGone)
 		return r, nil
 	}
-	x := &applying{raw: writeStored(a), payer: w.Payer, Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
+	x := &applying{raw: writeStored(a), payer: w.Payer, documents: int64(len(w.Fetched)), Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
 		Named: w.Named, Now: w.ReceivedAt}}
 	if x.fetched, x.reader, x.Proven, err = readFetched(w.Fetched); err != nil {
 		return intake.Resumed{Err: fmt.Errorf("read what was fetched again: %w", err)}, nil

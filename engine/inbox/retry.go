@@ -43,6 +43,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	if err := i.validateSchema(ctx, x); err != nil {
 		return err
 	}
+	defer i.memory.giveAll(x)
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}

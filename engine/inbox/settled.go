@@ -14,8 +14,9 @@ func (x *applying) Payer() string { return x.payer }
 // ArrivedAt returns when the activity came to this server.
 func (x *applying) ArrivedAt() time.Time { return x.Now }
 
-// Size returns the size of the stored activity in bytes.
-func (x *applying) Size() int64 { return int64(len(x.raw)) }
+// Size returns the size in bytes of the stored activity and of the documents that were fetched for
+// it.
+func (x *applying) Size() int64 { return int64(len(x.raw)) + x.documents }
 
 // Outcome returns the outcome of the activity.
 func (x *applying) Outcome() intake.Outcome {
