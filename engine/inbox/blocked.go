@@ -15,7 +15,7 @@ import (
 func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
-		all = append(all, actorsBehind(x)...)
+		all = append(all, p.actorsBehind(x)...)
 	}
 	blocked, err := tx.Blocks.FindAmong(ctx, all)
 	if err != nil {
@@ -23,42 +23,36 @@ func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applyin
 	}
 	for _, x := range batch {
 		x.blocked = p.isRefused(x) || p.isOfRefusedMember(x)
-		for _, id := range actorsBehind(x) {
+		for _, id := range p.actorsBehind(x) {
 			x.blocked = x.blocked || blocked[id]
 		}
 	}
 	return nil
 }
 
-// actorsBehind returns the activity's actor and the actors whose objects it brings.
-func actorsBehind(x *applying) []vocab.ID {
+// actorsBehind returns the activity's actor and all authors of the objects it brings.
+func (p *applier) actorsBehind(x *applying) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
 	if by, _ := handler.Announced(x.Activity); by != "" && x.Activity.Type == vocab.Announce {
 		ids = append(ids, by)
 	}
 	for _, o := range x.fetched {
-		if o.AttributedTo != "" { // a Tombstone has no author
-			ids = append(ids, o.AttributedTo)
-		}
-	}
-	return ids
-}
-
-// isRefused reports whether the policy refuses the activity's actor, the actor of an announced
-// activity, an author of an object that the activity brings, or the target of a Move. Receive has
-// checked this already, but the policy may have changed while the activity waited in the journal,
-// and an embedded object may have several authors.
-func (p *applier) isRefused(x *applying) bool {
-	ids := actorsBehind(x)
-	for _, o := range x.fetched {
-		ids = append(ids, o.Authors()...)
-	}
-	if x.Target != nil {
-		ids = append(ids, x.Target.ID)
+		ids = append(ids, o.Authors()...) // a Tombstone has no author
 	}
 	if p.Handlers.Lookup(x.Activity).Words {
 		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // validateSchema has parsed them
 		ids = append(ids, authors...)
+	}
+	return ids
+}
+
+// isRefused reports whether the policy refuses an actor behind the activity, or the target of a
+// Move. Receive has checked this already, but the policy may have changed while the activity
+// waited in the journal, and an embedded object may have several authors.
+func (p *applier) isRefused(x *applying) bool {
+	ids := p.actorsBehind(x)
+	if x.Target != nil {
+		ids = append(ids, x.Target.ID)
 	}
 	return slices.ContainsFunc(ids, p.isRefusedActor)
 }
