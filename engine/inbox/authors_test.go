@@ -70,3 +70,18 @@ func TestAMuteHoldsForEachAuthorOfAPost(t *testing.T) {
 		})
 	}
 }
+
+// A followed author quotes a post of an actor that the user blocks, with that actor's approval. The
+// quote brings no words of the blocked actor, so the post is stored like one without approval.
+func TestABlockOfAQuotedAuthorKeepsNoQuoteOut(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	s.Act("q:/dora", `{"id":"us:/alice/blocks/1","type":"Block","actor":"us:/alice","object":"q:/dora"}`)
+	s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/dora","to":"as:Public","content":"one"}`)
+	s.Serve("q:/stamps/1", `{"id":"q:/stamps/1","type":"QuoteAuthorization","attributedTo":"q:/dora","interactingObject":"p:/notes/1","interactionTarget":"q:/notes/1"}`)
+	post := strings.Replace(written("p:/carol", "p:/notes/1", "see"), `{`, `{"quote":"q:/notes/1","quoteAuthorization":"q:/stamps/1",`, 1)
+	s.MustSend("p:/carol", mine, create("p:/carol", "001", post))
+	if got := holds(t, s, "p:/notes/1"); got != s.Long("p:/carol says see") {
+		t.Errorf("alice has %q", got)
+	}
+}

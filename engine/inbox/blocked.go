@@ -30,14 +30,17 @@ func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applyin
 	return nil
 }
 
-// actorsBehind returns the activity's actor and all authors of the objects it brings.
+// actorsBehind returns the activity's actor and all authors of the objects it brings. A post that
+// is only quoted, and the stamp that approves the quote, are not such objects.
 func (p *applier) actorsBehind(x *applying) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
 	if by, _ := handler.Announced(x.Activity); by != "" && x.Activity.Type == vocab.Announce {
 		ids = append(ids, by)
 	}
-	for _, o := range x.fetched {
-		ids = append(ids, o.Authors()...) // a Tombstone has no author
+	for _, id := range p.Handlers.Needs(x.Activity) {
+		if o := x.fetched[id]; o != nil {
+			ids = append(ids, o.Authors()...) // a Tombstone has no author
+		}
 	}
 	if p.Handlers.Lookup(x.Activity).Words {
 		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // validateSchema has parsed them
