@@ -159,12 +159,13 @@ func (r *Received) asViewer() audience.Viewer {
 	return v
 }
 
-// storeEarly stores a post of a followed actor from an Update that arrives before its Create. A
-// server that retries failed deliveries may send the Update first. The Create later finds the
-// post, and adds it to the feed. An Update whose audience does not include the user is ignored,
-// because the Update came here for other users, who have the post.
+// storeEarly stores a post from an Update that arrives before its Create. A server that retries
+// failed deliveries may send the Update first. The Create later finds the post, and adds it to the
+// feed. The post must be one that its Create would bring to the user: by an actor that the user
+// follows, or addressed to the user by name. An Update whose audience does not include the user is
+// ignored, because the Update came here for other users, who have the post.
 func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
-	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
+	if !r.Follows && !audience.Names(r.addressed(), r.Me) || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
 		return ErrIgnored
 	}
 	added, err := tx.Objects.Add(ctx, Stored(o, r.Now))

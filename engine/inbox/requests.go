@@ -40,7 +40,7 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 // checkPermitted drops a post for followers if the user is not one of them, and a post that is
 // only for users of another server. receiveStranger decides about a private post by a stranger. A
 // stranger is an actor that the rule insecure_dm does not permit to write to the user in private.
-// checkRemainsPublic decides about an Update of a stranger's post.
+// checkStrangersEdit decides about an Update of a stranger's post.
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if handler.IsInvitation(x.Activity) {
 		return p.checkInvited(ctx, x)
@@ -59,7 +59,7 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 		return err // a private post need not name the user: its recipients may be hidden
 	}
 	if x.Activity.Type == vocab.Update {
-		return p.checkRemainsPublic(ctx, x, *post)
+		return p.checkStrangersEdit(ctx, x, *post)
 	}
 	r, err := p.standingOf(ctx, x)
 	if err != nil {
@@ -105,17 +105,23 @@ func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 	return handler.ErrIgnored
 }
 
-// checkRemainsPublic ignores an Update by which a stranger turns a public post into a private
+// checkStrangersEdit ignores an Update by which a stranger turns a public post into a private
 // message that would have to wait among the message requests. If the Update were applied, the
-// message would replace the public post in places where messages of strangers may not be.
-func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
+// message would replace the public post in places where messages of strangers may not be. For the
+// same reason it ignores an Update of such a message that comes before the message itself.
+func (p *applier) checkStrangersEdit(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Objects.Find(ctx, x.Activity.Object.ID)
-	if err != nil || held == nil || post.IsUnaddressed() {
+	if err != nil {
 		return err
 	}
-	before, err := held.Parse()
-	if err != nil || !audience.IsPublic(before.Addressing) {
-		return err
+	if held == nil && !x.Named && !post.Names(x.Me) {
+		return nil
+	}
+	if held != nil {
+		before, err := held.Parse()
+		if err != nil || post.IsUnaddressed() || !audience.IsPublic(before.Addressing) {
+			return err
+		}
 	}
 	r, err := p.standingOf(ctx, x)
 	if err != nil || !audience.IsLetterOfStranger(post, r) {
