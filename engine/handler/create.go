@@ -173,7 +173,8 @@ func isLiving(ctx context.Context, tx *user.Tx, o *vocab.Object) (bool, error) {
 // putObject stores o if its id is free, and reports whether it did. If an object of another author
 // has the id, the parameter shown decides. It is true if the server of o shows o as an object of
 // this author; then o replaces the other object. If shown is false, the error is ErrContested. If
-// the author's own object has the id, putObject returns false.
+// the author's own object has the id, putObject returns false. That object then gets the stamp of
+// o, if it has the same quote without a stamp.
 func putObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	row := Stored(o, now)
 	added, err := tx.Objects.Add(ctx, row)
@@ -182,8 +183,10 @@ func putObject(ctx context.Context, tx *user.Tx, o *vocab.Object, shown bool, no
 	}
 	contested, err := isContested(ctx, tx, o)
 	switch {
-	case err != nil || !contested:
+	case err != nil:
 		return false, err
+	case !contested:
+		return false, addStamp(ctx, tx, o)
 	case !shown:
 		return false, ErrContested
 	}

@@ -153,8 +153,7 @@ func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effe
 }
 
 // changePost replaces a stored post with the version that its server shows or its author's proof
-// covers (see publicPost), unless the stored version is newer. If the new version claims the same
-// stamp for the same quote as the stored one, the stamp needs no second proof.
+// covers (see publicPost), unless the stored version is newer.
 func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
 	o := in.publicPost(r)
 	if o == nil {
@@ -168,9 +167,7 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 	if err != nil || !before.AttributedTo.Same(o.AttributedTo) || isOlderCopy(o, before) {
 		return Effects{}, ignoredUnless(err)
 	}
-	if hasStampOf(o, before) {
-		o = o.WithStamp()
-	} else if o, err = approve(ctx, tx, r, o); err != nil {
+	if o, err = approveEdit(ctx, tx, r, o, before); err != nil {
 		return Effects{}, err
 	}
 	if err := replaceObject(ctx, tx, r, o, o.Updated); err != nil {

@@ -149,6 +149,31 @@ func approve(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (*v
 	return o.WithStamp(), nil
 }
 
+// approveEdit is approve for a new version of a stored post. If the new version claims the same
+// stamp for the same quote as the stored one, the stamp needs no second proof.
+func approveEdit(ctx context.Context, tx *user.Tx, r *Received, o, stored *vocab.Object) (*vocab.Object, error) {
+	if hasStampOf(o, stored) {
+		return o.WithStamp(), nil
+	}
+	return approve(ctx, tx, r, o)
+}
+
+// addStamp adds the stamp of an approved post to the stored version of the post, if that version
+// has the same quote without a stamp. The stamp may be newer than the stored version, or its server
+// did not answer when that version came.
+func addStamp(ctx context.Context, tx *user.Tx, o *vocab.Object) error {
+	if !o.HasStamp() {
+		return nil
+	}
+	stored, err := findLiving(ctx, tx, o.ID)
+	if err != nil || stored == nil || vocab.ClaimedStamp(stored.Doc) != "" || !vocab.QuoteOf(stored.Doc).Same(vocab.QuoteOf(o.Doc)) {
+		return err
+	}
+	d := maps.Clone(stored.Doc)
+	d[authorization] = string(vocab.ClaimedStamp(o.Doc))
+	return tx.Objects.Recount(ctx, stored.ID, d.JSON())
+}
+
 // quotedAuthor returns the author of a quoted post, as the post's server has shown it or else as
 // the user's database holds it. It returns "" if neither has the post.
 func quotedAuthor(ctx context.Context, tx *user.Tx, r *Received, quoted vocab.ID) (vocab.ID, error) {

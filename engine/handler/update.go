@@ -107,7 +107,7 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	if at.IsZero() {
 		at = r.Activity.Published
 	}
-	if o, err = approve(ctx, tx, r, o); err != nil {
+	if o, err = approveEdit(ctx, tx, r, o, before); err != nil {
 		return err
 	}
 	return replaceObject(ctx, tx, r, o, at)
@@ -167,6 +167,10 @@ func (r *Received) asViewer() audience.Viewer {
 func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) error {
 	if !r.Follows && !audience.Names(r.addressed(), r.Me) || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
 		return ErrIgnored
+	}
+	o, err := approve(ctx, tx, r, o)
+	if err != nil {
+		return err
 	}
 	added, err := tx.Objects.Add(ctx, Stored(o, r.Now))
 	if err != nil || !added {

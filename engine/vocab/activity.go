@@ -180,7 +180,7 @@ type Object struct {
 	stored   *stored
 	raw      json.RawMessage // the bytes of the received document; nil when unknown
 	at       []string        // the path of the object in raw
-	approved bool            // see Approved
+	approved bool            // see WithStamp
 	isOwn    bool            // see WrittenHere
 }
 

@@ -93,6 +93,9 @@ func (o *Object) WithStamp() *Object {
 	return &approved
 }
 
+// HasStamp reports whether the object is a copy that WithStamp returned.
+func (o *Object) HasStamp() bool { return o.approved }
+
 // withoutClaim returns the document without the id of a stamp, because a stored document must not
 // have the id of a stamp that was not verified. It returns d itself if d has no such id.
 func (d Doc) withoutClaim() Doc {
