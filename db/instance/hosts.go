@@ -14,8 +14,8 @@ import (
 type Hosts struct{ on conns }
 
 // Host is the state of another server. A nil time means that the event has not happened. Here an
-// attempt counts as a success if the host answers with any status but 5xx, and does not ask the
-// sender to wait.
+// attempt counts as a success if the host answers with any status but 5xx, or with 501, and does
+// not ask the sender to wait.
 type Host struct {
 	Host         string
 	Dialect      string // the signature dialect that the host is known to accept; empty: none

@@ -25,7 +25,7 @@ type reaction uint8
 const (
 	noReaction reaction = iota // the attempt shows nothing about the host
 	answered                   // the host answered
-	silent                     // the host did not answer, or answered with a 5xx
+	silent                     // the host did not answer, or answered with a 5xx other than 501
 	deferring                  // the host asked not to be contacted for a while
 )
 
@@ -138,7 +138,7 @@ func judgeHost(a transport.Attempt, err error) reaction {
 		return silent
 	case a.RetryAfter > 0 && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable):
 		return deferring
-	case a.Status/100 == 5:
+	case a.Status/100 == 5 && a.Status != http.StatusNotImplemented:
 		return silent
 	}
 	return answered

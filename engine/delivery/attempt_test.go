@@ -84,6 +84,7 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 		{"unavailable, with a time", transport.Attempt{Status: 503, RetryAfter: time.Hour}, nil, deferring},
 		{"unavailable", transport.Attempt{Status: 503}, nil, silent},
 		{"broken", transport.Attempt{Status: 500}, nil, silent},
+		{"a type that it does not have", transport.Attempt{Status: 501}, nil, answered},
 		{"no answer", transport.Attempt{}, fault.New(fault.Unavailable, "timeout"), silent},
 		{"no such host", transport.Attempt{}, fault.New(fault.NoHost, "no such host"), silent},
 		{"blocked by us", transport.Attempt{}, fault.New(fault.Forbidden, "blocked"), noReaction},

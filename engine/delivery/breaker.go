@@ -119,9 +119,9 @@ func (b *breaker) recordAnswer(limit int, now time.Time) (isNews bool) {
 	return isNews
 }
 
-// recordFailure counts an attempt that got no answer, or a 5xx answer. It reports whether the
-// change must be written to the ledger. An attempt that ends before openUntil does not count,
-// because it began before earlier failures opened the breaker.
+// recordFailure counts an attempt that got no answer, or a 5xx answer other than 501. It
+// reports whether the change must be written to the ledger. An attempt that ends before openUntil
+// does not count, because it began before earlier failures opened the breaker.
 func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	if b.openUntil.After(now) {
 		return false

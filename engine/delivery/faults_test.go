@@ -53,6 +53,8 @@ var fates = []struct {
 	{"413", "1000000000", 1, 3, 3, day, user.DeliveryFailed, HostOK, HostOK},
 	{"404 410", "", 1, 1, 1, scheduled, user.DeliverySkipped, HostOK, HostOK},
 	{"404 410", "3600", 1, 1, 1, scheduled, user.DeliverySkipped, HostOK, HostOK},
+	{"501", "", 1, 1, 1, scheduled, user.DeliveryFailed, HostOK, HostOK},
+	{"501", "3600", 1, 1, 1, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"408 429", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"408", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostOK, HostOK},
 	{"429 503", "3600", 1, 7, daily, time.Hour, user.DeliveryFailed, HostOpen, HostOK},
@@ -63,7 +65,7 @@ var fates = []struct {
 	{"429", "0", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"429", "Sun, 06 Nov 1994 08:49:37 GMT", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
 	{"429", "soon, 1e9", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK},
-	{"500 501 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
+	{"500 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},
 	{"500", "1000000000", 1, 7, monthly, day, user.DeliveryFailed, HostFailing, HostInactive},
 	{"000 101 600 999", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostOK, HostOK}, // these statuses are not valid, and the host does answer
 	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, user.DeliveryFailed, HostFailing, HostInactive},

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxRefusals is the number of the first attempt at which a 4xx answer makes a delivery
-	// fail. 404 and 410 end a delivery at any attempt. 408 and 429 do not count as refusals.
+	// fail. 404, 410 and 501 end a delivery at any attempt. 408 and 429 do not count as refusals.
 	maxRefusals = 3
 	keysWait    = 5 * time.Minute // the wait of a delivery whose signer's keys cannot be read
 	pausedWait  = 5 * time.Minute // the wait of a delivery while federation, or its host, is paused
@@ -34,6 +34,9 @@ func (b backoff) judgeAttempt(d user.Delivery, a transport.Attempt, err error, n
 		o.Status, o.Location, o.RemoteID = user.DeliveryDelivered, "", a.Location
 	case a.Status == http.StatusNotFound, a.Status == http.StatusGone:
 		o.Status, o.Error = user.DeliverySkipped, "the inbox is gone"
+	// Castopod answers so to a type that it does not do, such as a post that is no answer.
+	case a.Status == http.StatusNotImplemented:
+		o.Status, o.Error = user.DeliveryFailed, "the host does not do that: "+statusText(a.Status)
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, a.Status/100 != 4:
 		o.Error = "the host answered " + statusText(a.Status)
 		b.retryLater(&o, d, a.RetryAfter, now)

@@ -42,6 +42,7 @@ func TestJudge(t *testing.T) {
 		{name: "too many requests for a while", d: young, a: transport.Attempt{Status: 429, RetryAfter: 3 * time.Hour}, want: user.DeliveryPending, wait: 3 * time.Hour},
 		{name: "unavailable for less than our wait", d: tried(3), a: transport.Attempt{Status: 503, RetryAfter: time.Second}, want: user.DeliveryPending, wait: 2 * time.Hour},
 		{name: "internal error", d: young, a: transport.Attempt{Status: 500}, want: user.DeliveryPending, wait: time.Minute},
+		{name: "a type that the peer does not have", d: young, a: transport.Attempt{Status: 501}, want: user.DeliveryFailed},
 		{name: "a redirect that is not followed", d: young, a: transport.Attempt{Status: 302}, want: user.DeliveryPending, wait: time.Minute},
 		{name: "no answer", d: tried(5), err: fault.New(fault.Unavailable, "timeout"), want: user.DeliveryPending, wait: 24 * time.Hour},
 		{name: "no such host", d: young, err: fault.New(fault.NoHost, "no such host"), want: user.DeliveryPending, wait: time.Minute},

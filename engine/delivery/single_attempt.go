@@ -12,7 +12,7 @@ import (
 // Attempted is the result of an attempt at a delivery.
 type Attempted struct {
 	Outcome  user.Outcome
-	Answered bool // the host answered, and the answer was neither a 5xx nor a request to wait
+	Answered bool // the host answered, and the answer was neither a 5xx other than 501 nor a request to wait
 	entry    entry
 }
 
