@@ -140,6 +140,7 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	if l.pages {
 		d["url"] = l.Page(u)
 	}
+	d["name"] = u.String() // unless the profile has one: Castopod fails at an actor without
 	d["published"] = keys.since.UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
 	maps.Copy(d, l.profileDoc(u, user))
 	return d

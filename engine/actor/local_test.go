@@ -268,6 +268,25 @@ func TestPagesAreNamedWhereTheyAre(t *testing.T) {
 	}
 }
 
+// Castopod fails at an actor without a name, and Pixelfed calls it "user". The username stands in.
+// It is no part of the digest, so that a new version announces no profile anew.
+func TestEveryActorHasAName(t *testing.T) {
+	t.Parallel()
+	l, p := here(t, "https://us.example")
+	alice := username(t, "alice")
+	for _, tt := range []struct{ profile, want string }{{"", "alice"}, {"Alice A.", "Alice A."}} {
+		c := registry.DefaultUser()
+		c.Profile.Name = tt.profile
+		p.of[alice] = c
+		if got := mustDocument(t, l, alice).Text("name"); got != tt.want {
+			t.Errorf("with the name %q in the profile the actor is called %q, want %q", tt.profile, got, tt.want)
+		}
+		if tt.profile == "" && l.profileDoc(alice, c)["name"] != nil {
+			t.Error("the username is in the digest of the profile")
+		}
+	}
+}
+
 // The digest decides whether other servers are notified of a change of the user's file. It changes
 // if and only if the change alters the actor document.
 func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {

@@ -289,7 +289,7 @@ func TestAUserWhoseProfileIsBrokenIsServedClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := f.get("/users/alice").want(t, 200).doc(t)
-	if d["name"] != nil || d["manuallyApprovesFollowers"] != true || d["discoverable"] != false {
+	if d["name"] != "alice" || d["manuallyApprovesFollowers"] != true || d["discoverable"] != false {
 		t.Errorf("the actor is %v, want one that is closed", d)
 	}
 	f.get("/users/alice/outbox").want(t, 200)
