@@ -68,11 +68,12 @@ func (a attachment) check(place string) error {
 }
 
 // doc returns the attachment as an object that other servers can read (ActivityStreams vocabulary
-// §3.3).
+// §3.3). A video or sound is a Document, because Lemmy refuses a note with an attachment of any
+// type but Link, Image and Document.
 func (a attachment) doc() vocab.Doc {
-	kind := map[string]string{"image": "Image", "video": "Video", "audio": "Audio"}[strings.SplitN(a.MediaType, "/", 2)[0]]
-	if kind == "" {
-		kind = "Document"
+	kind := "Document"
+	if strings.HasPrefix(a.MediaType, "image/") {
+		kind = "Image"
 	}
 	d := vocab.Doc{"type": kind, "url": a.URL, "mediaType": a.MediaType}
 	if a.Name != "" {

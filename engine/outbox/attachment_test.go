@@ -31,7 +31,7 @@ func TestAttachmentsAndLanguageOnTheWire(t *testing.T) {
 		m{"url": "https://img.example/c.ogg", "mediaType": "audio/ogg", "name": ""},
 		m{"url": "https://img.example/d.pdf", "mediaType": "application/pdf", "focalPoint": []any{}}}})
 	want := `[{"focalPoint":[-0.25,1],"mediaType":"image/png","name":"a <cat>","type":"Image","url":"https://img.example/a.png"},` +
-		`{"mediaType":"video/mp4","type":"Video","url":"https://img.example/b.mp4"},{"mediaType":"audio/ogg","type":"Audio","url":"https://img.example/c.ogg"},` +
+		`{"mediaType":"video/mp4","type":"Document","url":"https://img.example/b.mp4"},{"mediaType":"audio/ogg","type":"Document","url":"https://img.example/c.ogg"},` +
 		`{"mediaType":"application/pdf","type":"Document","url":"https://img.example/d.pdf"}]`
 	if got := string(vocab.Doc{"a": note["attachment"]}.JSON()); got != `{"a":`+want+`}` {
 		t.Errorf("attached is %s", got)

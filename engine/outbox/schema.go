@@ -124,7 +124,7 @@ var forms = map[string]vocab.Doc{
 	"feed":         {"type": "string", "enum": listTexts(feed.All), "examples": []any{feed.Main}},
 	"id":           textForm(maxURI, "The id of an object, or of an activity that made it, changed it or passed it on.", "https://remote.example/notes/7", uri),
 	"language":     textForm(35, "The language of the content; empty for none.", "en"),
-	"mediaType":    textForm(73, "It tells an Image from a Video, an Audio or another Document.", "video/mp4"),
+	"mediaType":    textForm(73, "It tells an image from a video, a sound or another file.", "video/mp4"),
 	"recipients":   listForm(maxNamed, textForm(maxURI, "An actor's URI or handle, the id of a group of the user's, Public, or the user's followers.", "@bob@remote.example")),
 	"sensitive":    {"type": "boolean", "description": "It is shown only to people who ask for it.", "examples": []any{true}},
 	"stream":       textForm(maxURI, "The id of a stream of the user's, or featured: what the user shows first.", "featured"),
