@@ -14,8 +14,10 @@ import (
 // newDelete returns the handler of Delete: an author deleted an object, or an actor deleted
 // itself (ActivityPub §7.4). If the object never arrived, its id is stored, provided that the
 // user has something to do with the author (see mayRemember). So the author's object cannot be
-// stored later.
-func newDelete(local *actor.Local) Handler {
+// stored later. A Delete of an activity that can be undone counts as its Undo: Wafrn takes a boost
+// back in this way.
+func newDelete(local *actor.Local, types *Registry) Handler {
+	u := undoer{types}
 	return Handler{
 		Concern:   audience.Concern{Holders: true},
 		Final:     true,
@@ -50,6 +52,13 @@ func newDelete(local *actor.Local) Handler {
 				}
 			}
 			if stored == nil {
+				d, err := findStored(ctx, tx, r.own(id))
+				if err != nil {
+					return Effects{}, err
+				}
+				if d.stored && !u.isFinal(d.kind) {
+					return u.takeBack(ctx, tx, r, d)
+				}
 				known, err := r.mayRemember(ctx, tx)
 				if err != nil {
 					return Effects{}, err

@@ -217,7 +217,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Offer, ObjectType: vocab.Relationship}, newFriendRequest(local))
 	r.Register(Key{Type: vocab.Create}, newCreate(local))
 	r.Register(Key{Type: vocab.Update}, newUpdate())
-	r.Register(Key{Type: vocab.Delete}, newDelete(local))
+	r.Register(Key{Type: vocab.Delete}, newDelete(local, r))
 	r.Register(Key{Type: vocab.Like}, newLike(local))
 	r.Register(Key{Type: vocab.Dislike}, newDislike(local))
 	r.Register(Key{Type: vocab.EmojiReact}, newEmojiReact(local))

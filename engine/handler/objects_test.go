@@ -43,12 +43,31 @@ func TestDelete(t *testing.T) {
 		"+ event delete.received p:/deletes/1 p:/notes/1 by contact p:/carol",
 		"+ tombstones 1"}
 	remembered := []string{"+ tombstones 1"}
+	did := func(activity string) func(*peertest.Scene) {
+		return both(both(follows, posted("as:Public")), func(s *peertest.Scene) {
+			s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","content":"real",`+toAll+`}`)
+			s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/notes/1","actor":"p:/carol",`+toAll+`,`+activity+`}`)
+		})
+	}
+	const boost = `"type":"Announce","object":"q:/notes/1"`
+	unboosted := []string{
+		"- activity inbound Announce p:/notes/1 q:/notes/1",
+		"- reaction p:/carol Announce q:/notes/1 p:/notes/1",
+		"- feed p:/notes/1 by p:/carol",
+		"+ activity inbound Delete p:/deletes/1 p:/notes/1",
+		"+ event delete.received p:/deletes/1 p:/notes/1 by contact p:/carol"}
 	daves := `{"id":"p:/deletes/2","type":"Delete","actor":"p:/dave","object":"p:/notes/1"}`
 	play(t, []row{
 		{name: "by id", given: wrote, inbox: "us:/inbox", body: del(`"p:/notes/1"`), forged: daves, want: deleted},
 		{name: "of a Tombstone", given: wrote, inbox: "us:/inbox", body: del(`{"id":"p:/notes/1","type":"Tombstone"}`), forged: strings.Replace(daves, `"p:/notes/1"`, `{"id":"p:/notes/1","type":"Tombstone"}`, 1), want: deleted},
 		{name: "of the whole object", given: wrote, inbox: "us:/inbox", body: del(note), want: deleted},
 		{name: "of what is not here is remembered, and told nobody", given: follows, inbox: "us:/inbox", body: del(`"p:/notes/1"`), want: remembered},
+		{name: "of a boost, as Wafrn takes one back", given: did(boost), inbox: "us:/inbox", body: del(`{"id":"p:/notes/1","type":"Tombstone"}`), forged: daves, want: unboosted},
+		{name: "of a Like", given: did(`"type":"Like","object":"us:/alice/objects/1"`), inbox: "us:/inbox", body: del(`"p:/notes/1"`), forged: daves, want: []string{
+			"- activity inbound Like p:/notes/1 us:/alice/objects/1",
+			"- reaction p:/carol Like us:/alice/objects/1 p:/notes/1",
+			unboosted[3], unboosted[4]}},
+		{name: "of a Create", given: wrote, inbox: "us:/inbox", body: del(`"p:/creates/1"`), want: remembered},
 		{name: "of an actor, by itself", given: wrote, inbox: "us:/inbox", body: del(`"p:/carol"`), want: forgotten},
 		{name: "of an actor, embedded", given: wrote, inbox: "us:/inbox", body: del(`{"id":"p:/carol","type":"Person"}`), want: forgotten},
 	})

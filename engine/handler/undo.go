@@ -92,8 +92,14 @@ func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effe
 	case done.Final:
 		return Effects{}, ErrIgnored
 	}
-	did := false
+	return u.takeBack(ctx, tx, r, d)
+}
+
+// takeBack takes back an activity of the sender of r, by the function Undone of its handler.
+func (u undoer) takeBack(ctx context.Context, tx *user.Tx, r *Received, d doing) (Effects, error) {
+	done, did := u.types.OfType(d.kind), false
 	if done.Undone != nil {
+		var err error
 		if did, err = done.Undone(ctx, tx, r, d); err != nil {
 			return Effects{}, err
 		}
@@ -159,19 +165,9 @@ func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
 func (u undoer) findDoing(ctx context.Context, tx *user.Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
-		stored, err := tx.Activities.FindBy(ctx, r.own(o.ID))
-		if err != nil {
-			return doing{}, err
+		if d, err := findStored(ctx, tx, r.own(o.ID)); err != nil || d.stored {
+			return d, err
 		}
-		if stored != nil {
-			did, err := stored.Parse()
-			if err != nil {
-				return doing{}, err
-			}
-			return doing{id: o.ID, kind: stored.Type, about: stored.Object, target: did.Target.ID, stored: true}, nil
-		}
-	}
-	if o.ID != "" {
 		if other, err := tx.Activities.Find(ctx, o.ID); err != nil || other != nil {
 			return doing{id: o.ID, others: other != nil}, err
 		}
@@ -190,4 +186,18 @@ func (u undoer) findDoing(ctx context.Context, tx *user.Tx, r *Received) (doing,
 	}
 	target, err := o.Doc.Ref("target")
 	return doing{id: o.ID, kind: o.Type(), about: about.ID, target: target.ID}, err
+}
+
+// findStored returns the stored activity with this id and actor. The field stored of the result is
+// false if there is none.
+func findStored(ctx context.Context, tx *user.Tx, a user.Owned) (doing, error) {
+	stored, err := tx.Activities.FindBy(ctx, a)
+	if err != nil || stored == nil {
+		return doing{}, err
+	}
+	did, err := stored.Parse()
+	if err != nil {
+		return doing{}, err
+	}
+	return doing{id: a.ID, kind: stored.Type, about: stored.Object, target: did.Target.ID, stored: true}, nil
 }
