@@ -38,17 +38,23 @@ func parseKey(k vocab.ActorKey) (crypto.PublicKey, error) {
 }
 
 // indexOfKey returns the index of the key in a.Keys, or -1. The key must have exactly the id
-// keyID, and be on the server of a. PeerTube before 7.1 and some relays name the actor in place
-// of its key. Then the actor's id counts as the id of its key, if the actor has only one key and
-// that key is in PEM.
+// keyID, and be on the server of a. PeerTube before 7.1, ActivityPods and some relays name the
+// actor in place of its key. Then the actor's id counts as the id of its key in PEM, if the actor
+// has only one such key. Keys in another form, such as those of ActivityPods for proofs, do not
+// count.
 func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	if !keyID.SameOrigin(a.ID) {
 		return -1
 	}
-	if keyID == a.ID && len(a.Keys) == 1 && a.Keys[0].PEM != "" {
-		return 0
+	i := slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == keyID })
+	if i >= 0 || keyID != a.ID {
+		return i
 	}
-	return slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == keyID })
+	isPEM := func(k vocab.ActorKey) bool { return k.PEM != "" }
+	if i = slices.IndexFunc(a.Keys, isPEM); i >= 0 && slices.ContainsFunc(a.Keys[i+1:], isPEM) {
+		return -1
+	}
+	return i
 }
 
 // ByKey returns the actor that owns the key. The document at the key's id is that actor, or

@@ -75,6 +75,10 @@ func TestKeysInEveryShape(t *testing.T) {
 			p.show("/keys/1", key)
 		}, 2},
 		{"the actor in place of its only key", "/users/bob", false, func(p *peer, bob vocab.Doc) { p.show("/users/bob", bob) }, 1},
+		{"the actor in place of its only key in PEM, beside a Multikey", "/users/bob", false, func(p *peer, bob vocab.Doc) {
+			p.show("/users/bob", with(bob, vocab.Doc{"assertionMethod": []any{vocab.Doc{"id": p.URL + "/users/bob#ed25519-key", "type": "Multikey",
+				"controller": p.URL + "/users/bob", "publicKeyMultibase": signature.MarshalMultikey(edwards.Public().(ed25519.PublicKey))}}}))
+		}, 1},
 		{"a Multikey", "/users/bob#ed25519-key", true, func(p *peer, bob vocab.Doc) {
 			p.show("/users/bob", with(bob, vocab.Doc{"assertionMethod": []any{vocab.Doc{"id": p.URL + "/users/bob#ed25519-key", "type": "Multikey",
 				"controller": p.URL + "/users/bob", "publicKeyMultibase": signature.MarshalMultikey(edwards.Public().(ed25519.PublicKey))}}}))
