@@ -113,6 +113,35 @@ func TestWhoCausedWhatWaitsIsCounted(t *testing.T) {
 	}
 }
 
+// An activity that its own actor sent is not one that was forwarded, whichever came first.
+func TestARowOfItsOwnActorHasNoForwarders(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna")
+	carol, dave := []vocab.ID{"https://peer.example/carol"}, []vocab.ID{"https://peer.example/dave"}
+	for id, tt := range map[string]struct{ first, second, want []vocab.ID }{
+		"1": {nil, carol, nil},
+		"2": {carol, nil, nil},
+		"3": {nil, nil, nil},
+		"4": {carol, dave, append(slices.Clone(carol), dave...)},
+		"5": {carol, carol, carol},
+	} {
+		var row instance.IntakeRow
+		for _, from := range [][]vocab.ID{tt.first, tt.second} {
+			in := intake(id, nil, u)
+			in.Forwarders = from
+			row = accept(t, c, in)
+		}
+		page, err := c.Instance.Journal.ListWaiting(t.Context(), u[0], row.Seq-1, 1, 1<<20)
+		if err != nil || len(page) != 1 {
+			t.Fatalf("%d rows wait, %v", len(page), err)
+		}
+		if got := slices.Sorted(slices.Values(page[0].Forwarders)); !slices.Equal(got, tt.want) {
+			t.Errorf("sent by %q, then by %q, it was forwarded by %q, want %q", tt.first, tt.second, got, tt.want)
+		}
+	}
+}
+
 func TestARowStaysForThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)

@@ -43,7 +43,7 @@ type Intake struct {
 	// Named has the users of Recipients and Waiting that the activity addresses, or to whose
 	// own inbox it came.
 	Named      []vocab.Username
-	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
+	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it, too
 	Payer      string     // the party that caused it; empty for this server itself
 }
 
@@ -124,7 +124,8 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 				fetched = CASE intake.fetched WHEN '{}' THEN excluded.fetched ELSE intake.fetched END,
 				recipients = ARRAY(SELECT unnest(intake.recipients) UNION SELECT unnest(excluded.recipients)),
 				named = ARRAY(SELECT unnest(intake.named) UNION SELECT unnest(excluded.named)),
-				forwarders = nullif(ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)), '{}')
+				forwarders = CASE WHEN intake.forwarders IS NOT NULL AND excluded.forwarders IS NOT NULL
+					THEN ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)) END
 			RETURNING seq, rev, payer, `+intakeBytes+` AS bytes),
 		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM taken, unnest(@waiting::text[]) u ON CONFLICT DO NOTHING)
 		SELECT seq, rev FROM taken`,

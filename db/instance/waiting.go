@@ -24,7 +24,7 @@ type Waiting struct {
 	Fetched    []byte
 	Named      bool // it came to the user's own inbox, or addresses the user
 	ReceivedAt time.Time
-	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
+	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it, too
 	Payer      string     // the party that caused it
 	Bytes      int64      // the size of Raw and Fetched when the activity began to wait
 }
