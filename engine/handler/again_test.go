@@ -209,6 +209,24 @@ func TestTheMigrationFindsWhatHasEnded(t *testing.T) {
 	}
 }
 
+// An account that deleted itself and comes back has the id of its first Follow again.
+func TestAFollowOfAnActorThatCameBackTakesEffect(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	s.MustSend("p:/carol", "us:/alice/inbox", follow)
+	s.Later(time.Minute)
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`)
+	const status = `SELECT status FROM relationships WHERE type = 'follower'`
+	if got := s.Column(t, s.Alice, status); len(got) > 0 {
+		t.Errorf("after the Delete carol's follow is %q", got)
+	}
+	s.Later(25 * time.Hour) // her server is asked again, and still serves her
+	s.MustSend("p:/carol", "us:/alice/inbox", follow)
+	if got := s.Column(t, s.Alice, status); !slices.Equal(got, []string{"accepted"}) {
+		t.Errorf("after she came back carol's follow is %q, want accepted", got)
+	}
+}
+
 // The follow of long ago leaves no row behind, but its server may still send the same id.
 func TestAFollowComesAgainAfterItsRowsArePruned(t *testing.T) {
 	t.Parallel()

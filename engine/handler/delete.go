@@ -102,11 +102,11 @@ func checkDeletable(a *vocab.Activity) error {
 // blanked one by one.
 func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err error) {
 	for _, kind := range user.RelationshipTypes {
-		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
+		ended, err := tx.Relationships.End(ctx, kind, r.Actor.ID, r.endTime())
 		if err != nil {
 			return e, err
 		}
-		e.Changed = e.Changed || rel != nil
+		e.Changed = e.Changed || ended
 	}
 	knew, err := tx.Actors.Forget(ctx, r.Actor.ID)
 	if err != nil {
@@ -130,7 +130,7 @@ func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err 
 	if _, err := tx.Objects.BuryAll(ctx, graves, r.Now); err != nil {
 		return e, err
 	}
-	if !knew && len(objects) == 0 && len(closed) == 0 {
+	if !knew && !e.Changed && len(objects) == 0 && len(closed) == 0 {
 		return e, ErrIgnored
 	}
 	return e, nil
