@@ -34,6 +34,7 @@ type Intake struct {
 	// operator resubmits the activity. Then the activity gets a number below all new ones.
 	Number     int64
 	ReceivedAt time.Time // zero: now
+	SignedAt   time.Time // when its own actor signed the request; zero: unknown
 	Raw        []byte    // the activity as it came
 	// Fetched has the objects of other servers that the activity's handler needs. It is a JSON
 	// object whose keys are the objects' ids.
@@ -117,13 +118,14 @@ func (j Journal) Resubmit(ctx context.Context, in Intake) error {
 
 func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch any) (row IntakeRow, err error) {
 	err = j.on.QueryRow(ctx, `WITH taken AS (
-			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, forwarders, payer) OVERRIDING SYSTEM VALUE
+			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, signed_at, forwarders, payer) OVERRIDING SYSTEM VALUE
 			SELECT coalesce(nullif(@number::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), @uri, @actor, @raw, @fetched,
-				@recipients, @named, coalesce(@received::timestamptz, now()), @forwarders, @payer WHERE `+condition+`
+				@recipients, @named, coalesce(@received::timestamptz, now()), @signed, @forwarders, @payer WHERE `+condition+`
 			ON CONFLICT (uri_digest, actor_digest) DO UPDATE SET rev = intake.rev + 1,
 				fetched = CASE intake.fetched WHEN '{}' THEN excluded.fetched ELSE intake.fetched END,
 				recipients = ARRAY(SELECT unnest(intake.recipients) UNION SELECT unnest(excluded.recipients)),
 				named = ARRAY(SELECT unnest(intake.named) UNION SELECT unnest(excluded.named)),
+				signed_at = greatest(intake.signed_at, excluded.signed_at),
 				forwarders = CASE WHEN intake.forwarders IS NOT NULL AND excluded.forwarders IS NOT NULL
 					THEN ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)) END
 			RETURNING seq, rev, payer, `+intakeBytes+` AS bytes),
@@ -131,7 +133,7 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 		SELECT seq, rev FROM taken`,
 		pgx.NamedArgs{"epoch": epoch, "number": in.Number, "uri": in.Key.URI[:], "actor": in.Key.Actor[:], "raw": string(in.Raw), "fetched": string(in.Fetched),
 			"recipients": names(in.Recipients), "named": names(in.Named), "waiting": names(in.Waiting), "received": postgres.TimeOrNull(in.ReceivedAt),
-			"forwarders": idsOrNull(in.Forwarders), "payer": in.Payer}).Scan(&row.Seq, &row.Rev)
+			"signed": postgres.TimeOrNull(in.SignedAt), "forwarders": idsOrNull(in.Forwarders), "payer": in.Payer}).Scan(&row.Seq, &row.Rev)
 	if postgres.IsNoRows(err) {
 		return row, errFenced
 	}

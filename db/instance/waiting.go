@@ -24,6 +24,7 @@ type Waiting struct {
 	Fetched    []byte
 	Named      bool // it came to the user's own inbox, or addresses the user
 	ReceivedAt time.Time
+	SignedAt   *time.Time // when its own actor signed the request; nil: unknown
 	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it, too
 	Payer      string     // the party that caused it
 	Bytes      int64      // the size of Raw and Fetched when the activity began to wait
@@ -34,8 +35,8 @@ type Waiting struct {
 // if it is larger.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
-			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
-			SELECT seq, rev, raw, fetched, named, received_at, forwarders, w.payer, w.bytes, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
+			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, signed_at, forwarders, payer, bytes FROM (
+			SELECT seq, rev, raw, fetched, named, received_at, signed_at, forwarders, w.payer, w.bytes, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
 			FROM (SELECT seq, payer, bytes FROM intake_waiting WHERE username = @user AND seq > @after ORDER BY seq LIMIT @n) w JOIN intake i USING (seq)
 			WINDOW before AS (ORDER BY i.seq)) page
 		WHERE size <= @size OR place = 1 ORDER BY seq`, pgx.NamedArgs{"user": u, "after": after, "n": n, "size": size})

@@ -591,8 +591,9 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	}
 }
 
-// Some servers send every Follow under one id. The journal does not have the time at which one
-// that waits was signed. So it takes effect again if the follow ended long before it arrived.
+// Some servers send every Follow under one id, and some every Undo of it. One that waits takes
+// effect again if it was signed after the follow had changed. If the journal does not have the time
+// of the signature, the follow must have changed long before it arrived.
 func TestAFollowThatComesAgainMayWait(t *testing.T) {
 	alice, bob := two(t)
 	me := string(bob.ID("us:/alice"))
@@ -602,21 +603,37 @@ func TestAFollowThatComesAgainMayWait(t *testing.T) {
 	if err := alice.Receive(request, inbox, follows); err != nil {
 		t.Fatal(err)
 	}
+	undoes := `{"id":"p:/undos/1","type":"Undo","actor":"p:/dave","object":` + follows + `}`
 	alice.Later(2 * time.Second)
-	alice.MustSend("p:/dave", inbox, `{"id":"p:/undos/1","type":"Undo","actor":"p:/dave","object":`+follows+`}`)
+	alice.MustSend("p:/dave", inbox, undoes)
+	const unknown = `UPDATE intake SET signed_at = NULL, received_at = received_at + interval `
 	for _, wait := range []struct {
-		after string
-		want  int
-	}{{"0 hours", 0}, {"3 hours", 1}} {
+		name, body, change string
+		anew               bool // whether it is signed anew
+		want               int
+	}{
+		{"the first Follow once more", follows, "", false, 0},
+		{"the second Follow", follows, "", true, 1},
+		{"the second Undo", undoes, "", true, 0},
+		{"a Follow of an unknown time", follows, unknown + `'0 hours'`, true, 0},
+		{"a Follow of an unknown time, hours later", follows, unknown + `'3 hours'`, true, 1},
+	} {
 		bob.Down(t, bob.Alice)
-		if err := alice.Receive(request, inbox, follows); err != nil {
+		alice.Later(2 * time.Second)
+		sent := request
+		if wait.anew {
+			sent = alice.Request("p:/dave", inbox, wait.body)
+		}
+		if err := alice.Receive(sent, inbox, wait.body); err != nil {
 			t.Fatal(err)
 		}
-		alice.Instance(t, `UPDATE intake SET received_at = received_at + interval '`+wait.after+`'`)
+		if wait.change != "" {
+			alice.Instance(t, wait.change)
+		}
 		bob.Up(t, bob.Alice)
 		settled(t, bob)
 		if got := bob.Column(t, bob.Alice, `SELECT actor_uri FROM relationships WHERE type = 'follower'`); len(got) != wait.want {
-			t.Errorf("after %s the followers are %q, want %d", wait.after, got, wait.want)
+			t.Errorf("after %s the followers are %q, want %d", wait.name, got, wait.want)
 		}
 	}
 }

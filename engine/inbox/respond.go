@@ -96,7 +96,9 @@ func (x *receiving) signedAt() (at time.Time) {
 func (i *Inbox) rowOf(x *receiving) instance.Intake {
 	in := instance.Intake{Key: instance.KeyOf(i.Handlers.VersionID(x.Activity), x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.paidBy()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
-	if x.passer != nil {
+	if x.passer == nil {
+		in.SignedAt = x.signedAt()
+	} else {
 		in.Forwarders = []vocab.ID{x.passer.ID}
 	}
 	in.Fetched = writeFetched(x.fetched, x.reader, x.proven)

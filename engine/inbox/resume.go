@@ -59,7 +59,11 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	if x.fetched, x.reader, x.Proven, err = readFetched(w.Fetched); err != nil {
 		return intake.Resumed{Err: fmt.Errorf("read what was fetched again: %w", err)}, nil
 	}
-	if w.Payer != "" && len(w.Forwarders) == 0 {
+	switch {
+	case w.Payer == "" || len(w.Forwarders) > 0:
+	case w.SignedAt != nil:
+		x.Signed = *w.SignedAt
+	default:
 		x.Signed = w.ReceivedAt.Add(-2 * signature.Window) // at the earliest, even if the database's clock is an hour fast
 	}
 	for _, id := range w.Forwarders {

@@ -1,0 +1,1 @@
+ALTER TABLE intake DROP COLUMN signed_at;
