@@ -384,6 +384,45 @@ func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	}
 }
 
+// The writer of one recipient panics, and the activity arrives again for others before the row is
+// taken up. The row stays for the recipient who lacks the activity.
+func TestAPanicOfAWriterLosesNothingIfTheActivityArrivesAgain(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice", "bob", "carol", "dan")
+	s.panics.Store(true)
+	for n, of := range [][]vocab.Username{users[:2], users[2:]} {
+		if err := accept(t.Context(), i, "dave", 0, of...); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "nothing is in memory", func() bool { return i.Places.Used() == 0 && i.Memory.Used() == 0 })
+		if got := s.of("dave"); len(got) != 1+2*n {
+			t.Fatalf("committed %q, want it for all but one of %s", got, users[:2+2*n])
+		}
+	}
+	if err := i.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := i.Store.Instance.Journal.Count(t.Context()); err != nil || n.Rows != 1 {
+		t.Fatalf("the journal holds %+v, %v; want the row", n, err)
+	}
+	if err := errors.Join(i.TakeStrays(0), i.Tend()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the journal is empty", func() bool {
+		n, err := i.Store.Instance.Journal.Count(t.Context())
+		return err == nil && n.Rows == 0 && len(i.Stalled()) == 0
+	})
+	if got := s.of("dave"); len(got) < 4 {
+		t.Errorf("committed %q, want it for all users", got)
+	}
+	i.journal.mu.Lock()
+	defer i.journal.mu.Unlock()
+	if len(i.journal.rows) > 0 {
+		t.Errorf("%d rows are still in memory", len(i.journal.rows))
+	}
+}
+
 // While a drain does not keep up, new activities are refused. They are accepted while the database
 // cannot be used, and while the drain works off the activities of that time.
 func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {

@@ -34,7 +34,7 @@ type row struct {
 	size    int64 // bytes of memory that its body takes
 	kept    bool  // some recipient has stored the activity, or may do so later
 	ignored Item  // the last item that was ignored
-	failed  bool  // an entry ended without being applied, so the row stays until TakeStrays finds it
+	failed  bool  // an entry ended without being applied, so the row stays until TakeStrays has released it
 }
 
 func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
@@ -120,11 +120,12 @@ func (j *journal) settleRow(r *row) {
 	if r.writing > 0 || r.left > 0 {
 		return
 	}
-	delete(j.rows, r.key)
 	j.intake.Memory.Give(r.payer, r.size)
-	if r.failed {
-		return
+	r.size = 0
+	if r.failed && r.at.Seq > 0 {
+		return // a later request must not end the row either
 	}
+	delete(j.rows, r.key)
 	if !r.kept && r.ignored != nil {
 		j.intake.Pipeline.Ignored(r.ignored)
 	}
@@ -166,15 +167,30 @@ func (j *journal) nextEnded() []instance.IntakeRow {
 	return slices.Clone(j.ended[:min(len(j.ended), 1000)])
 }
 
-// findStrays returns the numbers of those rows in held that no request writes and no entry
-// applies.
-func (j *journal) findStrays(held []instance.HeldIntake) (seqs []int64) {
+// findStrays returns those rows in held that no request writes and no entry applies.
+func (j *journal) findStrays(held []instance.HeldIntake) (strays []instance.HeldIntake) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, h := range held {
-		if j.rows[h.Key] == nil {
-			seqs = append(seqs, h.Seq)
+		if r := j.rows[h.Key]; r == nil || r.writing == 0 && r.left == 0 {
+			strays = append(strays, h)
 		}
 	}
-	return seqs
+	return strays
+}
+
+// noteReleased records that rows wait for all their recipients in the database, also for those
+// whose entries ended without being applied.
+func (j *journal) noteReleased(strays []instance.HeldIntake) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, h := range strays {
+		r := j.rows[h.Key]
+		if r == nil {
+			continue
+		}
+		if r.failed = false; r.writing == 0 && r.left == 0 {
+			delete(j.rows, h.Key)
+		}
+	}
 }

@@ -105,9 +105,14 @@ func (i *Intake) TakeStrays(age time.Duration) error {
 			return i.Recount(ctx)
 		}
 		if strays := i.journal.findStrays(held); len(strays) > 0 {
-			if err := i.Store.Instance.Journal.Release(ctx, strays); err != nil {
+			seqs := make([]int64, len(strays))
+			for n, h := range strays {
+				seqs[n] = h.Seq
+			}
+			if err := i.Store.Instance.Journal.Release(ctx, seqs); err != nil {
 				return err
 			}
+			i.journal.noteReleased(strays)
 			i.Log.Warn("stray rows of the intake journal taken up", "activities", len(strays))
 		}
 		after = held[len(held)-1].Seq
