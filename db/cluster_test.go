@@ -62,11 +62,9 @@ func TestPingAndServerVersion(t *testing.T) {
 func TestKilledConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
-	database := databaseOf(t, c, u)
+	hers, instances := dbtest.SQL(t, c, u), dbtest.InstanceSQL(t, c, u)
 	nothing := func(context.Context, *user.Tx) error { return nil }
-	kill := func() {
-		run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1`, database)
-	}
+	kill := func() { dbtest.EndConnections(t, hers) }
 	write(t, c, u, nothing)
 	kill()
 	if err := c.Write(t.Context(), u, nothing); err != nil {
@@ -82,7 +80,7 @@ func TestKilledConnectionsAreReplaced(t *testing.T) {
 	if err := c.Write(t.Context(), u, nothing); err != nil {
 		t.Errorf("the next Write = %v, want it to work", err)
 	}
-	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname LIKE $1`, strings.TrimSuffix(database, "_alice"))
+	dbtest.EndConnections(t, instances)
 	for range 3 { // the pool holds several dead connections; each round finds one
 		_, err = c.Instance.Users.All(t.Context())
 	}

@@ -171,18 +171,7 @@ func TestStatusSaysWhatIsWrongWithWhichDatabase(t *testing.T) {
 // blocked locks u's feed table. The next migration then waits until letGo is called.
 func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
 	t.Helper()
-	tx, err := session(t, databaseOf(t, c, u)).Begin(t.Context())
-	if err == nil {
-		_, err = tx.Exec(t.Context(), `LOCK TABLE feed`)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	}
+	return dbtest.Hold(t, dbtest.SQL(t, c, u), `LOCK TABLE feed`)
 }
 
 // waiter waits until a process of the PostgreSQL server waits for a lock in a database. It returns

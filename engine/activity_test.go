@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/explain"
 )
@@ -92,7 +93,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	}
 
 	alice.Column(t, `UPDATE schema_migrations SET dirty = true RETURNING ''`)
-	alice.Column(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	dbtest.EndConnections(t, alice.Home.SQL(t, "lightweb_"+alice.Name))
 	parked, _ := bob.Post(t, map[string]any{"content": "to who cannot take it now"})
 	enginetest.Eventually(t, "it waits", func() bool { return inboxList(t, home, "alice").Waiting == 1 })
 	if s := show(0, map[string]string{"alice": explain.TraceWaiting}, parked, "--user", "alice"); !strings.Contains(s.Users[0].Says, "waits until the user's database can be used: ") {

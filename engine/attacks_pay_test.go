@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -30,12 +31,11 @@ func (s *siege) bulky(a *peertest.Actor, name string, to ...any) vocab.Doc {
 // it is false.
 func away(t *testing.T, home *enginetest.Instance, u *enginetest.User, is bool) {
 	t.Helper()
-	for _, q := range []string{fmt.Sprintf(`ALTER DATABASE lightweb_%s ALLOW_CONNECTIONS %t`, u.Name, !is),
-		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'lightweb_` + u.Name + `'`} {
-		if _, err := home.SQL(t, "postgres").ExecContext(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+	change := dbtest.AllowConnections
+	if is {
+		change = dbtest.RefuseConnections
 	}
+	change(t, home.SQL(t, "postgres"), "lightweb_"+u.Name)
 }
 
 var pay06 = attack{id: "PAY-06", sends: "activities of 1 MiB by one domain, without end, for a user whose database is down",

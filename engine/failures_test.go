@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
@@ -90,7 +91,7 @@ func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 	ill, well, friend := a.CreateUser(t, "kate"), a.CreateUser(t, "liam"), b.CreateUser(t, "mona")
 	befriend(t, ill, friend)
 	ill.Column(t, `UPDATE schema_migrations SET dirty = true`)
-	ill.Column(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	dbtest.EndConnections(t, ill.Home.SQL(t, "lightweb_"+ill.Name))
 	const feed = "/api/feed?feed=main"
 	var refused enginetest.Answer
 	enginetest.Eventually(t, "the user is unavailable", func() bool {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
@@ -33,7 +34,7 @@ func TestWhatUsersDoNotHave(t *testing.T) {
 	befriend(t, well, author)
 	setDirty := func(dirty bool) {
 		ill.Column(t, fmt.Sprintf(`UPDATE schema_migrations SET dirty = %t RETURNING ''`, dirty))
-		ill.Column(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		dbtest.EndConnections(t, ill.Home.SQL(t, "lightweb_"+ill.Name))
 	}
 	setDirty(true)
 	var posts []string

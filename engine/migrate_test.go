@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
@@ -29,10 +30,10 @@ func TestMigratingByTheCommandLine(t *testing.T) {
 
 	// A migration was killed before it had made a table.
 	for _, q := range []string{`DROP SCHEMA public CASCADE`, `CREATE SCHEMA public`,
-		`CREATE TABLE schema_migrations (version bigint PRIMARY KEY, dirty boolean NOT NULL)`, `INSERT INTO schema_migrations VALUES (1, true)`,
-		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`} {
+		`CREATE TABLE schema_migrations (version bigint PRIMARY KEY, dirty boolean NOT NULL)`, `INSERT INTO schema_migrations VALUES (1, true)`} {
 		bob.Column(t, q)
 	}
+	dbtest.EndConnections(t, i.SQL(t, "lightweb_bob"))
 	served(http.StatusServiceUnavailable)
 	runAll(t, i, []command{
 		{"db migrate alice -q", 0, ""},

@@ -39,13 +39,7 @@ func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	if _, err := c.Instance.Wishes.Add(t.Context(), alice, []dbinstance.Wish{wish}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	held, err := dbtest.SQL(t, c, alice).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := held.ExecContext(t.Context(), `LOCK TABLE activities`); err != nil {
-		t.Fatal(err)
-	}
+	release := dbtest.Hold(t, dbtest.SQL(t, c, alice), `LOCK TABLE activities`)
 	done, written, backups := make(chan error, 1), &bytes.Buffer{}, backupsOf(t, c)
 	go func() {
 		_, err := backups.Write(context.WithoutCancel(t.Context()), written, BackupOptions{})
@@ -55,9 +49,7 @@ func TestABackupHoldsAWishThatIsFulfilledMeanwhile(t *testing.T) {
 	if err := c.Instance.Wishes.Remove(t.Context(), wish); err != nil {
 		t.Fatal(err)
 	}
-	if err := held.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -9,20 +9,9 @@ import (
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
-
-// hasty is a store that gives each transaction little time.
-type hasty struct{ conversation.Store }
-
-func (s hasty) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-	defer cancel()
-	return s.Store.Write(ctx, u, work)
-}
 
 // Row 19: the host's PostgreSQL fails in each of these ways. Requests are answered that the host is
 // unavailable or busy (both are 503), the conversation stays as it was, and the same requests
@@ -53,13 +42,11 @@ func TestRow19ADatabaseThatIsDownChangesNothing(t *testing.T) {
 				}
 			}
 			mend()
+			dbtest.AwaitUsable(t, s.store, s.user)
 			if after := s.written(t); after != before {
 				t.Errorf("the database had %s, and has %s", before, after)
 			}
 			a, err := s.registry.Commit(t.Context(), s.at, r)
-			for fault.KindOf(err) == fault.Unavailable { // a database that refused a connection is not asked for a second
-				a, err = s.registry.Commit(t.Context(), s.at, r)
-			}
 			if err != nil || a.Replayed || a.Epoch != 2 || a.Seq != 2 {
 				t.Errorf("the commit, once it is mended: %+v, %v", a, err)
 			}
@@ -81,40 +68,26 @@ func (s *scene) written(t *testing.T) string {
 		(SELECT count(*) FROM event_outbox), (SELECT count(*) FROM deliveries) FROM mls_conversations`))
 }
 
-func (s *scene) exec(t *testing.T, queries ...string) {
-	t.Helper()
-	for _, q := range queries {
-		dbtest.Run(t, dbtest.DatabaseOf(t, s.store, s.user), q)
-	}
-}
-
-// endOthers ends the connections of the engine to the database in use.
-const endOthers = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
-
 // refuseConnections makes PostgreSQL refuse connections to the host's database, and ends those that
 // are open.
 func refuseConnections(t *testing.T, s *scene, _ *gate) (mend func()) {
-	database := dbtest.DatabaseOf(t, s.store, s.user)
-	allow := func(yes bool) {
-		dbtest.Run(t, "postgres", fmt.Sprintf(`ALTER DATABASE %q ALLOW_CONNECTIONS %t`, database, yes))
-	}
-	allow(false)
-	dbtest.Run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '`+database+`'`)
-	return func() { allow(true) }
+	database, server := dbtest.DatabaseOf(t, s.store, s.user), dbtest.Database(t, "postgres")
+	dbtest.RefuseConnections(t, server, database)
+	return func() { dbtest.AllowConnections(t, server, database) }
 }
 
 // endConnections ends the engine's connections when each transaction has done its work, so that
 // its COMMIT fails.
 func endConnections(t *testing.T, s *scene, g *gate) (mend func()) {
-	g.setWithin(func() { s.exec(t, endOthers) })
+	on := dbtest.SQL(t, s.store, s.user)
+	g.setWithin(func() { dbtest.EndConnections(t, on) })
 	return func() { g.within.Store(nil) }
 }
 
 // failSerialization makes PostgreSQL refuse each entry of a log as it refuses a transaction that
 // it cannot serialize. The engine tries five times.
 func failSerialization(t *testing.T, s *scene, g *gate) (mend func()) {
-	s.exec(t, `CREATE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not serialize access' USING ERRCODE = '40001'; END $$`,
-		`CREATE TRIGGER collide BEFORE INSERT ON mls_log FOR EACH ROW EXECUTE FUNCTION collide()`)
+	heal := dbtest.FailInserts(t, dbtest.SQL(t, s.store, s.user), "mls_log", "40001")
 	tries := 0
 	g.setWithin(func() { tries++ })
 	return func() {
@@ -122,14 +95,14 @@ func failSerialization(t *testing.T, s *scene, g *gate) (mend func()) {
 		if tries != 4*5 {
 			t.Errorf("four requests were tried %d times, want 20", tries)
 		}
-		s.exec(t, `DROP TRIGGER collide ON mls_log`)
+		heal()
 	}
 }
 
 // holdConnections holds all connections that the pool has for the host's database. The engine
 // waits ten seconds for one; here its transactions have less time.
-func holdConnections(t *testing.T, s *scene, _ *gate) (mend func()) {
-	s.registry = s.node(hasty{s.store})
+func holdConnections(t *testing.T, s *scene, g *gate) (mend func()) {
+	g.patience.Store(int64(50 * time.Millisecond))
 	free := make(chan struct{})
 	var held, holders sync.WaitGroup
 	for range 4 {
@@ -144,7 +117,7 @@ func holdConnections(t *testing.T, s *scene, _ *gate) (mend func()) {
 	return func() {
 		close(free)
 		holders.Wait()
-		s.registry = s.node(s.store)
+		g.patience.Store(0)
 	}
 }
 

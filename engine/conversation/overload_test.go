@@ -20,15 +20,7 @@ import (
 // called: another connection holds the lock of the conversation's row.
 func (s *scene) stall(t *testing.T) (free func()) {
 	t.Helper()
-	other := dbtest.Session(t, dbtest.DatabaseOf(t, s.store, s.user))
-	exec := func(query string, args ...any) {
-		if _, err := other.Exec(t.Context(), query, args...); err != nil {
-			t.Error(err)
-		}
-	}
-	exec(`BEGIN`)
-	exec(`SELECT FROM mls_conversations WHERE id = $1 FOR UPDATE`, s.at.ID)
-	return func() { exec(`COMMIT`) }
+	return dbtest.Hold(t, dbtest.SQL(t, s.store, s.user), `SELECT FROM mls_conversations WHERE id = $1 FOR UPDATE`, s.at.ID)
 }
 
 // line holds the requests that wait for a conversation, in the order in which the conversation

@@ -16,8 +16,9 @@ import (
 // gate is a store that calls functions of the test before its transactions and within them.
 type gate struct {
 	*db.Cluster
-	before atomic.Pointer[func() error]
-	within atomic.Pointer[func()] // called after work() and before the commit
+	before   atomic.Pointer[func() error]
+	within   atomic.Pointer[func()] // called after work() and before the commit
+	patience atomic.Int64           // the nanoseconds that a transaction may take; 0 for no limit
 }
 
 func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
@@ -25,6 +26,11 @@ func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Co
 		if err := (*before)(); err != nil {
 			return err
 		}
+	}
+	if patience := g.patience.Load(); patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(patience))
+		defer cancel()
 	}
 	return g.Cluster.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
 		err := work(ctx, tx)

@@ -165,14 +165,7 @@ func TestABrokenDatabaseHindersNoWarmUp(t *testing.T) {
 // lockConversations makes every query for a user's conversations wait until the test ends.
 func lockConversations(t *testing.T, s *scene, u vocab.Username) {
 	t.Helper()
-	tx, err := dbtest.SQL(t, s.store, u).BeginTx(context.Background(), nil)
-	if err == nil {
-		_, err = tx.Exec(`LOCK TABLE mls_conversations IN ACCESS EXCLUSIVE MODE`)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tx.Rollback() })
+	dbtest.Hold(t, dbtest.SQL(t, s.store, u), `LOCK TABLE mls_conversations IN ACCESS EXCLUSIVE MODE`)
 }
 
 // The warm-up ends with the engine, also while a database does not answer, and says nothing of it.

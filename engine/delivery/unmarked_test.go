@@ -113,17 +113,9 @@ func TestATurnFindsHostsWithParkedDeliveries(t *testing.T) {
 	}
 	check("the turn that parks", turn{entries: parked}, 0)
 	check("the first turn of a process", turn{takeOver: true}, 0, "p.example", "q.example")
-	locked, err := dbtest.SQL(t, c, u).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := locked.ExecContext(t.Context(), `SELECT FROM deliveries WHERE host = 'p.example' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	release := dbtest.Hold(t, dbtest.SQL(t, c, u), `SELECT FROM deliveries WHERE host = 'p.example' FOR UPDATE`)
 	check("while another transaction holds the delivery", turn{resume: map[string]int{"p.example": resumeBatch}}, 0, "p.example")
-	if err := locked.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	check("afterwards", turn{resume: map[string]int{"p.example": resumeBatch}}, 1)
 	check("the first turn of the next process", turn{takeOver: true}, 0, "q.example")
 }

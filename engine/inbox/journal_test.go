@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -100,36 +101,28 @@ func numbers(n int) (all []string) {
 }
 
 func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
-	ways := map[string]struct {
-		breaks, mends func(*testing.T, *peertest.Scene)
-	}{
-		"down": {func(t *testing.T, s *peertest.Scene) { s.Down(t, s.Alice) }, func(t *testing.T, s *peertest.Scene) { s.Up(t, s.Alice) }},
-		"dirty": {
-			func(t *testing.T, s *peertest.Scene) {
-				s.Column(t, s.Alice, `UPDATE schema_migrations SET dirty = true RETURNING ''`)
-				s.Column(t, s.Alice, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
-			},
-			func(t *testing.T, s *peertest.Scene) {
-				s.Column(t, s.Alice, `UPDATE schema_migrations SET dirty = false RETURNING ''`)
-			}},
-		"renamed away": {func(t *testing.T, s *peertest.Scene) { rename(t, s, "%[1]s", "%[1]s-away") }, func(t *testing.T, s *peertest.Scene) { rename(t, s, "%[1]s-away", "%[1]s") }},
-		"losing every transaction": {
-			func(t *testing.T, s *peertest.Scene) {
-				if _, err := s.DB(t, s.Alice).Exec(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40P01'; END $$;
-					CREATE TRIGGER lose BEFORE INSERT ON activities FOR EACH ROW EXECUTE FUNCTION lose()`); err != nil {
-					t.Fatal(err)
-				}
-			},
-			func(t *testing.T, s *peertest.Scene) {
-				if _, err := s.DB(t, s.Alice).Exec(`DROP TRIGGER lose ON activities`); err != nil {
-					t.Fatal(err)
-				}
-			}},
+	ways := map[string]func(*testing.T, *peertest.Scene) (mend func()){
+		"down": func(t *testing.T, s *peertest.Scene) func() {
+			s.Down(t, s.Alice)
+			return func() { s.Up(t, s.Alice) }
+		},
+		"dirty": func(t *testing.T, s *peertest.Scene) func() {
+			s.Column(t, s.Alice, `UPDATE schema_migrations SET dirty = true RETURNING ''`)
+			dbtest.EndConnections(t, s.DB(t, s.Alice))
+			return func() { s.Column(t, s.Alice, `UPDATE schema_migrations SET dirty = false RETURNING ''`) }
+		},
+		"renamed away": func(t *testing.T, s *peertest.Scene) func() {
+			rename(t, s, "%[1]s", "%[1]s-away")
+			return func() { rename(t, s, "%[1]s-away", "%[1]s") }
+		},
+		"losing every transaction": func(t *testing.T, s *peertest.Scene) func() {
+			return dbtest.FailInserts(t, s.DB(t, s.Alice), "activities", "40P01")
+		},
 	}
-	for name, way := range ways {
+	for name, breaks := range ways {
 		t.Run(name, func(t *testing.T) {
 			alice, bob := two(t)
-			way.breaks(t, bob)
+			mend := breaks(t, bob)
 			bob.Unable(bob.Alice)
 			const all = 30
 			for n := range all {
@@ -150,7 +143,7 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 			if !bob.Inbox.Stalled(bob.Alice) {
 				t.Error("bob is not parked")
 			}
-			way.mends(t, bob)
+			mend()
 			bob.Able(bob.Alice)
 			settled(t, bob)
 			if got := created(t, bob); !slices.Equal(got, numbers(all)) {

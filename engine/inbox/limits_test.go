@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -19,13 +20,7 @@ func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	alice, bob := two(t)
 	const limit, senders = 6, 40
 	alice.Inbox.Limit(10, 1<<30) // one domain may use 6 of the 10 places, so that other domains have room
-	tx, err := alice.SQL(t).BeginTx(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(`LOCK TABLE intake IN EXCLUSIVE MODE`); err != nil {
-		t.Fatal(err)
-	}
+	release := dbtest.Hold(t, alice.SQL(t), `LOCK TABLE intake IN EXCLUSIVE MODE`)
 	answers := make(chan error, senders)
 	for n := range senders {
 		body := note(n, "hi")
@@ -42,9 +37,7 @@ func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	if n := alice.Inbox.Waiting(); n != limit {
 		t.Errorf("%d places are taken, want %d", n, limit)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	for range limit / 2 {
 		if err := <-answers; err != nil {
 			t.Error(err)

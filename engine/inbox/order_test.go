@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -73,16 +73,7 @@ func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
 		CREATE TRIGGER stall BEFORE INSERT ON activities FOR EACH ROW WHEN (NEW.type = '` + kind + `') EXECUTE FUNCTION stall()`); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := s.DB(t, s.Alice).BeginTx(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(`SELECT pg_advisory_xact_lock(4711)`); err != nil {
-		t.Fatal(err)
-	}
-	release = sync.OnceFunc(func() { _ = tx.Rollback() }) // may fail, because the connection may be closed already
-	t.Cleanup(release)
-	return release
+	return dbtest.Hold(t, s.DB(t, s.Alice), `SELECT pg_advisory_xact_lock(4711)`)
 }
 
 // stallJournal keeps the journal from storing an activity until release() is called.
@@ -92,21 +83,8 @@ func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := s.SQL(t).BeginTx(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	key := instance.KeyOf(a.ID, a.Actor)
-	if _, err := tx.Exec(`INSERT INTO intake (uri_digest, actor_digest, raw, recipients) VALUES ($1, $2, '{}', '{}')`, key.URI[:], key.Actor[:]); err != nil {
-		t.Fatal(err)
-	}
-	release = sync.OnceFunc(func() {
-		if err := tx.Rollback(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(release)
-	return release
+	return dbtest.Hold(t, s.SQL(t), `INSERT INTO intake (uri_digest, actor_digest, raw, recipients) VALUES ($1, $2, '{}', '{}')`, key.URI[:], key.Actor[:])
 }
 
 // sending sends an activity in the background. It returns a channel that receives the answer.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -23,20 +23,7 @@ import (
 // hold keeps alice's writer from committing until release() is called.
 func hold(t *testing.T, s *peertest.Scene) (release func()) {
 	t.Helper()
-	tx, err := s.DB(t, s.Alice).BeginTx(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(`LOCK TABLE seen IN ACCESS EXCLUSIVE MODE`); err != nil {
-		t.Fatal(err)
-	}
-	release = sync.OnceFunc(func() {
-		if err := tx.Rollback(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(release)
-	return release
+	return dbtest.Hold(t, s.DB(t, s.Alice), `LOCK TABLE seen IN ACCESS EXCLUSIVE MODE`)
 }
 
 // waiting waits until n activities are queued or being committed.

@@ -94,8 +94,8 @@ func TestAWishWaitsForTheUserAndThisServerWithoutEnd(t *testing.T) {
 		breaks func(d *desk) error
 	}{
 		{"the user's database is dirty", func(d *desk) error {
-			_, err := dbtest.SQL(d.t, d.c, d.alice).ExecContext(d.t.Context(), `UPDATE schema_migrations SET dirty = true;
-				SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			_, err := dbtest.SQL(d.t, d.c, d.alice).ExecContext(d.t.Context(), `UPDATE schema_migrations SET dirty = true`)
+			dbtest.EndConnections(d.t, dbtest.SQL(d.t, d.c, d.alice))
 			return err
 		}},
 		{"the user's keys are away", func(d *desk) error { return os.RemoveAll(d.keyring.Dir(d.alice)) }},

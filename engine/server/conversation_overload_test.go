@@ -15,14 +15,7 @@ func TestRow17AFullMailboxIsAnswered429(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	k.add(mlstest.NewDevice(string(k.carol.ID), start))
-	other := dbtest.Session(t, dbtest.DatabaseOf(t, k.store, k.alice))
-	exec := func(query string) {
-		if _, err := other.Exec(t.Context(), query); err != nil {
-			t.Error(err)
-		}
-	}
-	exec(`BEGIN`)
-	exec(`SELECT FROM mls_conversations FOR UPDATE`)
+	release := dbtest.Hold(t, dbtest.SQL(t, k.store, k.alice), `SELECT FROM mls_conversations FOR UPDATE`)
 	answers := make(chan error)
 	ask := func() {
 		_, err := k.deps.Conversations.Send(t.Context(), conversation.Place{Host: k.alice, ID: k.id}, conversation.Message{Caller: k.carol.ID, Content: k.group.Message()})
@@ -42,7 +35,7 @@ func TestRow17AFullMailboxIsAnswered429(t *testing.T) {
 	if r := k.submit("/messages", body).want(t, 429); r.Header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After is %q to a member elsewhere, want 1", r.Header.Get("Retry-After"))
 	}
-	exec(`COMMIT`)
+	release()
 	for range waiting {
 		if err := <-answers; err != nil {
 			t.Error(err)

@@ -3,7 +3,6 @@ package peertest
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -214,57 +213,38 @@ func (in *Inbound) whoIsUnable() []string {
 	return names
 }
 
-// Down makes u's database refuse connections until Up is called. It ends all sessions of the
-// database. A session with the application name "obstruction" is ended last: a session that waits
-// for its locks could otherwise commit before it is ended.
+// Down makes u's database refuse connections until Up is called, and ends all its sessions.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)
 	in.DB(t, u).SetMaxIdleConns(0) // closes the open connections
 	in.DB(t, u).SetMaxIdleConns(1)
-	in.closeDatabase(t, in.config.Name+"_"+u.String())
+	dbtest.RefuseConnections(t, dbtest.Database(t, "postgres"), in.config.Name+"_"+u.String())
 }
 
 // DownInstance makes the instance database refuse connections until UpInstance is called.
-func (in *Inbound) DownInstance(t testing.TB) { in.closeDatabase(t, in.config.Name) }
+func (in *Inbound) DownInstance(t testing.TB) {
+	t.Helper()
+	dbtest.RefuseConnections(t, dbtest.Database(t, "postgres"), in.config.Name)
+}
 
 // UpInstance makes the instance database accept connections again.
 func (in *Inbound) UpInstance(t testing.TB) {
-	in.exec(t, "postgres", `ALTER DATABASE `+in.config.Name+` ALLOW_CONNECTIONS true`)
-}
-
-func (in *Inbound) closeDatabase(t testing.TB, database string) {
-	// This command is not in one transaction with the next, because it takes effect at its
-	// commit.
-	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`)
-	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '`+database+`' ORDER BY application_name = 'obstruction') sessions`)
+	t.Helper()
+	dbtest.AllowConnections(t, dbtest.Database(t, "postgres"), in.config.Name)
 }
 
 // Up makes u's database accept connections again.
 func (in *Inbound) Up(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Able(u)
-	in.exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s_%s ALLOW_CONNECTIONS true`, in.config.Name, u))
+	dbtest.AllowConnections(t, dbtest.Database(t, "postgres"), in.config.Name+"_"+u.String())
 }
 
 // Instance runs a command in the instance database.
 func (in *Inbound) Instance(t testing.TB, command string) {
 	t.Helper()
 	if _, err := in.SQL(t).ExecContext(t.Context(), command); err != nil {
-		t.Error(err)
-	}
-}
-
-func (in *Inbound) exec(t testing.TB, database, command string) {
-	t.Helper()
-	d, err := dbtest.Open(in.config.URL, database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.ExecContext(t.Context(), command); err != nil {
-		t.Error(err)
-	}
-	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
 }
