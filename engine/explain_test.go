@@ -101,12 +101,8 @@ func sigExplain(t *testing.T, i *enginetest.Instance) {
 	}
 
 	refused := bob.Post(t, inbox, vocab.ActivityJSON, body, signature.Cavage, time.Now())
-	refused.RequestURI, refused.Body = "", io.NopCloser(bytes.NewReader(other))
-	answer, err := http.DefaultClient.Do(refused)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Body.Close()
+	refused.Body = io.NopCloser(bytes.NewReader(other))
+	answer := enginetest.Send(t, refused)
 	id := answer.Header.Get("X-Request-Id")
 	var line string
 	enginetest.Eventually(t, "the log has told of the refusal", func() bool {
@@ -118,8 +114,8 @@ func sigExplain(t *testing.T, i *enginetest.Instance) {
 		return line != ""
 	})
 	for _, want := range []string{`"level":"INFO"`, `"code":"digest_mismatch"`, "cavage signature by", bob.Keys.RSA.ID, "digest: "} {
-		if answer.StatusCode != http.StatusUnauthorized || id == "" || !strings.Contains(line, want) {
-			t.Errorf("request %q was answered %d, and the log says %q of it, want 401 and %s", id, answer.StatusCode, line, want)
+		if answer.Status != http.StatusUnauthorized || id == "" || !strings.Contains(line, want) {
+			t.Errorf("request %q was answered %d, and the log says %q of it, want 401 and %s", id, answer.Status, line, want)
 		}
 	}
 }

@@ -75,15 +75,9 @@ func proven(t *testing.T, by *peertest.Actor, body string) string {
 // post sends an activity and fails the test unless the answer is 202.
 func post(t *testing.T, from *peertest.Actor, inbox, body string) {
 	t.Helper()
-	r := from.Post(t, inbox, vocab.ActivityJSON, []byte(body), signature.RFC9421, time.Now())
-	r.RequestURI = ""
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusAccepted {
-		t.Fatalf("post to %s: %s", inbox, answer.Status)
+	got := enginetest.Send(t, from.Post(t, inbox, vocab.ActivityJSON, []byte(body), signature.RFC9421, time.Now()))
+	if got.Status != http.StatusAccepted {
+		t.Fatalf("post to %s is answered %d %s", inbox, got.Status, got.Body)
 	}
 }
 

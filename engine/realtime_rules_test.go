@@ -30,17 +30,11 @@ func (s *signaller) post(by *peertest.Actor, what, body string, want int) http.H
 
 func (s *signaller) postTo(by *peertest.Actor, path, kind, what, body string, want int) http.Header {
 	s.Helper()
-	r := by.Post(s, s.bob.ID+path, kind, []byte(body), signature.RFC9421, time.Now())
-	r.RequestURI = ""
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.Fatal(err)
+	got := enginetest.Send(s, by.Post(s, s.bob.ID+path, kind, []byte(body), signature.RFC9421, time.Now()))
+	if got.Status != want {
+		s.Errorf("%s is answered %d, want %d", what, got.Status, want)
 	}
-	defer res.Body.Close()
-	if res.StatusCode != want {
-		s.Errorf("%s is answered %d, want %d", what, res.StatusCode, want)
-	}
-	return res.Header
+	return got.Header
 }
 
 func signalOf(kind, conversation string, seq int) string {

@@ -98,19 +98,12 @@ func TestSignalsGoBetweenServers(t *testing.T) {
 	}
 
 	send := func(body string, by *peertest.Actor) *http.Request {
-		r := by.Post(t, bob.ID+"/realtime", "application/json", []byte(body), signature.RFC9421, time.Now())
-		r.RequestURI = ""
-		return r
+		return by.Post(t, bob.ID+"/realtime", "application/json", []byte(body), signature.RFC9421, time.Now())
 	}
 	answer := func(what string, r *http.Request, want int) {
 		t.Helper()
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("%s is answered %d, want %d", what, res.StatusCode, want)
+		if got := enginetest.Send(t, r); got.Status != want {
+			t.Errorf("%s is answered %d, want %d", what, got.Status, want)
 		}
 	}
 	signal := func(seq int) string {

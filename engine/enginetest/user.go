@@ -73,15 +73,23 @@ func ask(t testing.TB, method, url string, body []byte, header http.Header) Answ
 		t.Fatal(err)
 	}
 	r.Header = header
-	resp, err := client.Do(r)
+	return Send(t, r)
+}
+
+// Send sends a request, such as a signed one of a peer's actor. If no response arrives, the status
+// of the Answer is 0.
+func Send(t testing.TB, r *http.Request) Answer {
+	t.Helper()
+	r.RequestURI = "" // httptest.NewRequest sets it as a server does; a client refuses to send it
+	resp, err := client.Do(r.WithContext(t.Context()))
 	if err != nil {
-		t.Logf("%s %s: %v", method, url, err)
+		t.Logf("%s %s: %v", r.Method, r.URL, err)
 		return Answer{}
 	}
 	defer resp.Body.Close()
 	a := Answer{Status: resp.StatusCode, Header: resp.Header}
 	if a.Body, err = io.ReadAll(resp.Body); err != nil {
-		t.Logf("%s %s: %v", method, url, err)
+		t.Logf("%s %s: %v", r.Method, r.URL, err)
 		return Answer{}
 	}
 	return a
