@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -48,11 +49,34 @@ func (w *talker) want(t *testing.T, status int, got enginetest.Answer) enginetes
 // talker's device.
 func (w *talker) claim(t *testing.T, of *talker) {
 	t.Helper()
-	var got struct{ Items []struct{ Content []byte } }
-	w.want(t, http.StatusOK, w.user.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": of.user.ID})).Decode(t, &got)
-	if len(got.Items) != 1 || !slices.Equal(got.Items[0].Content, of.device.Package) {
-		t.Fatalf("%s claims %d key packages of %s, or another than its own", w.user.Name, len(got.Items), of.user.Name)
+	if got := claimPackage(t, w.user, of.user.ID); got.Content != base64.StdEncoding.EncodeToString(of.device.Package) {
+		t.Fatalf("%s claims another key package than that of %s's device", w.user.Name, of.user.Name)
 	}
+}
+
+// host begins a conversation with the device as its first member. It returns the group.
+func (w *talker) host(t *testing.T) *mlstest.Group {
+	t.Helper()
+	group := mlstest.NewGroup(w.device)
+	w.path = w.want(t, http.StatusCreated, w.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(w.device)})).Header.Get("Location")
+	return group
+}
+
+// gather begins a conversation with other talkers, who follow the host and join it at epoch
+// 1. It returns the group.
+func (w *talker) gather(t *testing.T, others ...*talker) *mlstest.Group {
+	t.Helper()
+	group, devices := w.host(t), []*mlstest.Device{}
+	for _, other := range others {
+		befriend(t, other.user, w.user)
+		w.claim(t, other)
+		devices = append(devices, other.device)
+	}
+	group, _ = w.commit(t, group, mlstest.Change{Add: devices})
+	for _, other := range others {
+		other.join(t)
+	}
+	return group
 }
 
 // commit sends a commit, which ends the epoch. It returns the group of the next epoch and the

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
-	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -24,23 +23,15 @@ type draftPeer struct {
 
 func newDraftPeer(t *testing.T, to *enginetest.User) *draftPeer {
 	t.Helper()
-	p := peertest.New(t, "127.0.0.11")
-	g := &guest{peer: p, actor: p.Actor("/users/emma"), to: []*seat{{user: to}}}
-	g.actor.Doc["keyPackages"] = string(g.actor.ID) + "/keyPackages"
-	g.actor.Show()
+	g := newDraftActor(t, "127.0.0.11", "/users/emma", &seat{user: to})
 	follow(t, to, string(g.actor.ID))
 	return &draftPeer{guest: g}
 }
 
-// newDevice replaces the device, and returns its key package's object, whose URL stays the same.
-func (p *draftPeer) newDevice(t *testing.T) vocab.Doc {
-	t.Helper()
-	id := string(p.actor.ID)
-	p.mls = mlstest.NewDevice(id, time.Now())
-	k := vocab.Doc{"id": id + "/keyPackages/1", "type": "KeyPackage", "attributedTo": id, "mediaType": "message/mls", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(p.mls.Package)}
-	p.peer.Serve("/users/emma/keyPackages", vocab.Doc{"id": id + "/keyPackages", "type": "Collection", "items": []any{k.Text("id")}}.JSON())
-	p.peer.Serve("/users/emma/keyPackages/1", k.JSON())
-	return k
+// newDevice replaces the device, and returns its key package's object.
+func (p *draftPeer) newDevice() vocab.Doc {
+	p.mls = mlstest.NewDevice(string(p.actor.ID), time.Now())
+	return p.showContent(base64.StdEncoding.EncodeToString(p.mls.Package))
 }
 
 // shown returns the activities in a user's messages collection, the newest first, as they are
@@ -60,23 +51,14 @@ func TestF6AKeyPackageIsReplacedInPlace(t *testing.T) {
 	t.Parallel()
 	alice := newTalker(enginetest.Start(t), t, "alice")
 	emma := newDraftPeer(t, alice.user)
-	claimed := func() (content []byte) {
-		t.Helper()
-		var got struct{ Items []struct{ Content []byte } }
-		alice.want(t, http.StatusOK, alice.user.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": string(emma.actor.ID)})).Decode(t, &got)
-		if len(got.Items) != 1 {
-			t.Fatalf("%d packages are claimed", len(got.Items))
-		}
-		return got.Items[0].Content
-	}
 	for n := range 2 {
-		k := emma.newDevice(t)
+		k := emma.newDevice()
 		for _, kind := range []any{k["type"], []any{"KeyPackage"}} { // as one name and as a list
 			k["type"], k["mlsSignature"], k["mlsSignerKeyId"] = kind, "AA==", string(emma.actor.ID)+"#main-key"
 			id := string(emma.actor.ID)
 			emma.deliver(t, vocab.Doc{"@context": vocab.MessageActivityContext(), "type": "Update", "id": id + "/activities/" + uuid.NewString(), "actor": id, "to": []any{string(vocab.Public)}, "object": k}.JSON())
 		}
-		if got := claimed(); string(got) != string(emma.mls.Package) {
+		if got := claimPackage(t, alice.user, string(emma.actor.ID)); got.Content != base64.StdEncoding.EncodeToString(emma.mls.Package) {
 			t.Errorf("after the Update %d another package is claimed than the one that is shown", n)
 		}
 	}
@@ -94,7 +76,7 @@ func TestF12AWelcomeWithATopologyIsKeptAsItCame(t *testing.T) {
 	t.Parallel()
 	alice := newTalker(enginetest.Start(t), t, "alice")
 	emma := newDraftPeer(t, alice.user)
-	emma.newDevice(t)
+	emma.newDevice()
 	id := string(emma.actor.ID)
 	var sent []string
 	for n, topology := range []string{`"FullMesh"`, `"mls:Star"`, `"https://example.org/ns#Ring"`, `{"type":"Tree","hub":"` + id + `"}`} {

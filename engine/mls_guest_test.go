@@ -1,17 +1,14 @@
 package engine_test
 
 import (
-	"io"
 	"maps"
-	"net/http"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
-	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -28,12 +25,19 @@ type guest struct {
 
 func newGuest(t *testing.T, devices *enginetest.Devices, address string, to ...*seat) *guest {
 	t.Helper()
-	g := &guest{peer: peertest.New(t, address), to: to}
-	g.actor = g.peer.Actor("/users/sam")
+	g := newDraftActor(t, address, "/users/sam", to...)
 	g.seat = &seat{device: devices.Make(t, string(g.actor.ID)), name: "sam's", known: map[string]bool{}}
+	g.showPackage(t)
+	return g
+}
+
+// newDraftActor makes the actor of a guest that has no device yet.
+func newDraftActor(t *testing.T, address, path string, to ...*seat) *guest {
+	t.Helper()
+	g := &guest{peer: peertest.New(t, address), to: to}
+	g.actor = g.peer.Actor(path)
 	g.actor.Doc["keyPackages"] = string(g.actor.ID) + "/keyPackages"
 	g.actor.Show()
-	g.showPackage(t)
 	return g
 }
 
@@ -42,9 +46,18 @@ func (g *guest) showPackage(t *testing.T) {
 	t.Helper()
 	var made struct{ Content string }
 	g.device.Call(t, "keyPackage", map[string]any{}, &made)
-	id := string(g.actor.ID) + "/keyPackages/1"
-	g.peer.Serve("/users/sam/keyPackages", vocab.Doc{"id": string(g.actor.ID) + "/keyPackages", "type": "Collection", "items": []any{id}}.JSON())
-	g.peer.Serve("/users/sam/keyPackages/1", vocab.Doc{"id": id, "type": "KeyPackage", "attributedTo": string(g.actor.ID), "mediaType": "message/mls", "encoding": "base64", "content": made.Content}.JSON())
+	g.showContent(made.Content)
+}
+
+// showContent shows one key package in the public collection. It returns the key package's object,
+// whose URL is always the same.
+func (g *guest) showContent(content string) vocab.Doc {
+	id := string(g.actor.ID)
+	k := vocab.Doc{"id": id + "/keyPackages/1", "type": "KeyPackage", "attributedTo": id, "mediaType": "message/mls", "encoding": "base64", "content": content}
+	path := strings.TrimPrefix(id, g.peer.Origin) + "/keyPackages"
+	g.peer.Serve(path, vocab.Doc{"id": id + "/keyPackages", "type": "Collection", "items": []any{k.Text("id")}}.JSON())
+	g.peer.Serve(path+"/1", k.JSON())
+	return k
 }
 
 // send sends a message to all inboxes. The message's Create has an id of its own.
@@ -74,19 +87,7 @@ func (g *guest) sendAs(t *testing.T, message string, more vocab.Doc) {
 func (g *guest) deliver(t *testing.T, body []byte) {
 	t.Helper()
 	for _, s := range g.to {
-		r := g.actor.Post(t, s.user.ID+"/inbox", vocab.ActivityJSON, body, signature.RFC9421, time.Now())
-		r.RequestURI = ""
-		got, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, err := io.ReadAll(got.Body)
-		if err := got.Body.Close(); err != nil {
-			t.Error(err)
-		}
-		if got.StatusCode != http.StatusAccepted || err != nil {
-			t.Fatalf("a message of sam is answered %d %s, %v", got.StatusCode, said, err)
-		}
+		post(t, g.actor, s.user.ID+"/inbox", string(body))
 	}
 }
 

@@ -1,16 +1,15 @@
 package engine_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
-	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -69,24 +68,13 @@ func (r *hostlessRoom) allJoin(t *testing.T) {
 // joinHostless joins by a Welcome that names no conversation, and tells the server the group.
 func (s *seat) joinHostless(t *testing.T) {
 	t.Helper()
-	var all struct {
-		Items []struct{ ID, Welcome string }
-	}
-	enginetest.Eventually(t, "a Welcome for "+s.name, func() bool {
-		s.user.Ask(t, http.MethodGet, "/api/welcomes?device="+s.name, nil).Decode(t, &all)
-		return len(all.Items) > 0
-	})
-	var joined struct{ Group string }
-	s.device.Call(t, "join", map[string]any{"welcome": all.Items[0].Welcome}, &joined)
-	if got := s.user.Ask(t, http.MethodPost, "/api/welcomes/"+all.Items[0].ID+"/confirm", map[string]any{"groupId": joined.Group}); got.Status != http.StatusNoContent {
-		t.Fatalf("the Welcome is confirmed with %d %s", got.Status, got.Body)
-	}
+	w := s.takeWelcome(t)
+	s.confirm(t, w, map[string]any{"groupId": s.group})
 	var mine struct{ Items []struct{ ID string } }
 	if s.user.Ask(t, http.MethodGet, "/api/conversations", nil).Decode(t, &mine); len(mine.Items) != 1 {
 		t.Fatalf("%s has %d conversations", s.name, len(mine.Items))
 	}
-	s.group, s.path = joined.Group, "/api/conversations/"+mine.Items[0].ID
-	s.read = s.conversation(t).LastSeq
+	s.enter(t, mine.Items[0].ID)
 }
 
 // expectAgreement checks that all three are in one epoch with one secret.
@@ -178,19 +166,9 @@ func (r *hostlessRoom) twoCommit(t *testing.T) {
 			t.Errorf("%s has applied %d commits and is in epoch %d, want 1 and %d", s.name, applied, is.Epoch, before+1)
 		}
 	}
-	r.sam.seen = r.awaitPosted(t, late.Commit) // sam has merged his own commit: bob's is of an epoch that is over
+	arrives(t, r.sam.peer, "bob's commit", func(body []byte) bool { return bytes.Contains(body, []byte(late.Commit)) })
+	r.sam.seen = len(r.sam.peer.Posted()) // sam has merged his own commit: bob's is of an epoch that is over
 	r.expectAgreement(t)
-}
-
-// awaitPosted waits until a message has come to sam, and returns how many came until then.
-func (r *hostlessRoom) awaitPosted(t *testing.T, message string) (n int) {
-	t.Helper()
-	enginetest.Eventually(t, "a commit comes to sam", func() bool {
-		all := r.sam.peer.Posted()
-		n = len(all)
-		return slices.ContainsFunc(all[r.sam.seen:], func(p peertest.Posted) bool { return strings.Contains(string(p.Content), message) })
-	})
-	return n
 }
 
 // brokenMessage returns a message whose ciphertext was changed.

@@ -73,12 +73,7 @@ func (r *mixedRoom) expectAll(t *testing.T) {
 // packageOfSam lets a member claim sam's key package.
 func (r *mixedRoom) packageOfSam(t *testing.T, by *seat) string {
 	t.Helper()
-	var got struct{ Items []struct{ Content string } }
-	by.user.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": string(r.sam.actor.ID)}).Decode(t, &got)
-	if len(got.Items) != 1 {
-		t.Fatalf("%d key packages of sam are found", len(got.Items))
-	}
-	return got.Items[0].Content
+	return claimPackage(t, by.user, string(r.sam.actor.ID)).Content
 }
 
 // samIsAdded lets carol add sam. carol's server sends the Welcome.
@@ -112,15 +107,15 @@ func (r *mixedRoom) allTalk(t *testing.T) {
 // sealed is a change of nothing, as a PrivateMessage.
 var sealed = map[string]any{"isPrivate": true}
 
-// commitSealed commits a change as a PrivateMessage.
-func (s *seat) commitSealed(t *testing.T, change map[string]any, added, removed []string) (a accepted) {
+// commitSealed commits a change as a PrivateMessage. It tells the server which actors it removes.
+func (s *seat) commitSealed(t *testing.T, change map[string]any, removed ...string) (a accepted) {
 	t.Helper()
 	args := map[string]any{"isPrivate": true}
 	for name, v := range change {
 		args[name] = v
 	}
 	m := s.makeCommit(t, args)
-	m.Added, m.Removed = added, removed
+	m.Removed = removed
 	if !s.conclude(t, m, s.propose(t, m), &a) {
 		t.Fatalf("the commit of %s is refused", s.name)
 	}
@@ -129,7 +124,7 @@ func (s *seat) commitSealed(t *testing.T, change map[string]any, added, removed 
 
 func (r *mixedRoom) allCommit(t *testing.T) {
 	for _, s := range r.seats {
-		r.allHear(t, s.commitSealed(t, nil, nil, nil).Seq)
+		r.allHear(t, s.commitSealed(t, nil).Seq)
 		r.expectAll(t)
 	}
 	next := r.host().conversation(t).LastSeq + 1
@@ -206,7 +201,7 @@ func (r *mixedRoom) commitWins(t *testing.T) {
 		if s.conclude(t, commits[i], s.propose(t, commits[i]), &accepted{}) {
 			t.Errorf("%s ends an epoch that sam has ended", s.name)
 		}
-		r.allCatchUp(t, s.commitSealed(t, nil, nil, nil).Seq)
+		r.allCatchUp(t, s.commitSealed(t, nil).Seq)
 		r.expectAll(t)
 	}
 	if e := r.host().log(t, first-1); len(e) != 3 || e[0].Kind != "commit" || e[0].Epoch+2 != e[2].Epoch {
@@ -266,7 +261,7 @@ func (r *mixedRoom) commitsChangePlaces(t *testing.T) {
 // alice's events report that sam has forked.
 func (r *mixedRoom) commitLoses(t *testing.T) {
 	late := r.sam.commit(t)
-	a := r.host().commitSealed(t, nil, nil, nil)
+	a := r.host().commitSealed(t, nil)
 	r.sam.send(t, late)
 	r.allHear(t, a.Seq)
 	r.othersGoOn(t)
@@ -311,7 +306,7 @@ func (r *mixedRoom) allCommitAtOnce(t *testing.T) {
 			continue
 		}
 		r.allHear(t, last.Seq) // the other one may have committed again
-		last = s.commitSealed(t, nil, nil, nil)
+		last = s.commitSealed(t, nil)
 	}
 	r.allCatchUp(t, last.Seq)
 	if r.host().log(t, before.LastSeq)[0].Content == ofSam != hasWon {
@@ -377,7 +372,7 @@ func (r *mixedRoom) conversationIsReset(t *testing.T) {
 // samIsRemoved lets alice remove sam. sam cannot read later messages.
 func (r *mixedRoom) samIsRemoved(t *testing.T) {
 	id := string(r.sam.actor.ID)
-	a := r.host().commitSealed(t, map[string]any{"remove": []int{r.sam.state(t).Leaf}}, nil, []string{id})
+	a := r.host().commitSealed(t, map[string]any{"remove": []int{r.sam.state(t).Leaf}}, id)
 	r.allHear(t, a.Seq)
 	r.sam.hears(t, "of the removal", func() bool { return !r.sam.state(t).IsActive })
 	message := r.host().encrypt(t, "without sam")

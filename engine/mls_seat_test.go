@@ -81,6 +81,20 @@ func publicPackages(t *testing.T, u *enginetest.User) (contents []string) {
 	return contents
 }
 
+// claimedPackage is a key package that a user has claimed.
+type claimedPackage struct{ Content, Ciphersuite string }
+
+// claimPackage claims the key packages of an actor. It fails the test unless there is just one.
+func claimPackage(t *testing.T, by *enginetest.User, actor string) claimedPackage {
+	t.Helper()
+	var got struct{ Items []claimedPackage }
+	answer := by.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": actor})
+	if answer.Decode(t, &got); answer.Status != http.StatusOK || len(got.Items) != 1 {
+		t.Fatalf("%d key packages of %s are claimed: %d %s", len(got.Items), actor, answer.Status, answer.Body)
+	}
+	return got.Items[0]
+}
+
 func fetchDoc(t *testing.T, url string) vocab.Doc {
 	t.Helper()
 	got := enginetest.Fetch(t, url)
@@ -107,23 +121,43 @@ func (s *seat) begin(t *testing.T) {
 // join joins the conversation with the Welcome that waits for the device.
 func (s *seat) join(t *testing.T) {
 	t.Helper()
-	var all struct {
-		Items []struct{ ID, ConversationID, Welcome string }
-	}
+	w := s.takeWelcome(t)
+	s.confirm(t, w, nil)
+	s.enter(t, w.ConversationID)
+}
+
+// welcome is a Welcome that waits for a device.
+type welcome struct{ ID, ConversationID, Welcome string }
+
+// takeWelcome lets the device join the group of the one Welcome that waits for it.
+func (s *seat) takeWelcome(t *testing.T) welcome {
+	t.Helper()
+	var all struct{ Items []welcome }
 	enginetest.Eventually(t, "a Welcome for "+s.name, func() bool {
 		s.user.Ask(t, http.MethodGet, "/api/welcomes?device="+s.name, nil).Decode(t, &all)
 		return len(all.Items) > 0
 	})
-	w := all.Items[0]
-	var joined struct {
-		groupState
-		Group string
+	if len(all.Items) != 1 {
+		t.Fatalf("%d Welcomes wait for %s", len(all.Items), s.name)
 	}
-	s.device.Call(t, "join", map[string]any{"welcome": w.Welcome}, &joined)
-	if got := s.user.Ask(t, http.MethodPost, "/api/welcomes/"+w.ID+"/confirm", nil); got.Status != http.StatusNoContent || len(all.Items) != 1 {
-		t.Fatalf("one of %d Welcomes is confirmed with %d %s", len(all.Items), got.Status, got.Body)
+	var joined struct{ Group string }
+	s.device.Call(t, "join", map[string]any{"welcome": all.Items[0].Welcome}, &joined)
+	s.group = joined.Group
+	return all.Items[0]
+}
+
+// confirm tells the server that the device has joined by a Welcome.
+func (s *seat) confirm(t *testing.T, w welcome, body any) {
+	t.Helper()
+	if got := s.user.Ask(t, http.MethodPost, "/api/welcomes/"+w.ID+"/confirm", body); got.Status != http.StatusNoContent {
+		t.Fatalf("the Welcome of %s is confirmed with %d %s", s.name, got.Status, got.Body)
 	}
-	s.group, s.path = joined.Group, "/api/conversations/"+w.ConversationID
+}
+
+// enter begins to read a conversation that the device has joined.
+func (s *seat) enter(t *testing.T, id string) {
+	t.Helper()
+	s.path = "/api/conversations/" + id
 	s.read = s.conversation(t).LastSeq // earlier entries are not for this device
 }
 
@@ -260,7 +294,6 @@ type made struct {
 	Commit    string   `json:"commit"`
 	GroupInfo string   `json:"groupInfo"`
 	Welcomes  []string `json:"welcomes"`
-	Added     []string `json:"added,omitempty"`   // only for a commit in a PrivateMessage
 	Removed   []string `json:"removed,omitempty"` // only for a commit in a PrivateMessage
 	key       string
 }

@@ -30,7 +30,11 @@ func TestRow29DevicesOfSuite2WithTSMLS(t *testing.T) {
 		if shown := publicPackages(t, to.user); len(shown) != 0 {
 			t.Errorf("%d key packages of suite 2 are shown to everybody", len(shown))
 		}
-		added, _ := from.commit(t, map[string]any{"add": from.claim(t, to.user)})
+		claimed := claimPackage(t, from.user, to.user.ID)
+		if claimed.Ciphersuite != "MLS_128_DHKEMP256_AES128GCM_SHA256_P256" {
+			t.Errorf("the key package is of %q", claimed.Ciphersuite)
+		}
+		added, _ := from.commit(t, map[string]any{"add": []string{claimed.Content}})
 		to.join(t)
 		r.allHear(t, added.Seq)
 		expectAgreement(t, r.seats...)
@@ -38,25 +42,6 @@ func TestRow29DevicesOfSuite2WithTSMLS(t *testing.T) {
 			tell(t)
 		}
 	}
-}
-
-// claim claims the key packages of a user, which must be of suite 2.
-func (s *seat) claim(t *testing.T, of *enginetest.User) (contents []string) {
-	t.Helper()
-	var got struct {
-		Items []struct{ Content, Ciphersuite string }
-	}
-	answer := s.user.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": of.ID})
-	answer.Decode(t, &got)
-	for _, k := range got.Items {
-		if contents = append(contents, k.Content); k.Ciphersuite != "MLS_128_DHKEMP256_AES128GCM_SHA256_P256" {
-			t.Errorf("a key package is of %q", k.Ciphersuite)
-		}
-	}
-	if len(contents) != 1 {
-		t.Fatalf("%d key packages are claimed: %d %s", len(contents), answer.Status, answer.Body)
-	}
-	return contents
 }
 
 // expectRefusedKey checks that a key package and a group of a device with a compressed key are
