@@ -114,9 +114,8 @@ func newBrokenScene(s *siege) *brokenScene {
 	b.dora.Show()
 	b.phone = mlstest.NewDevice(string(b.dora.ID), time.Now())
 	makeOne := func() (*talker, *mlstest.Group) {
-		w, group := *b.host, mlstest.NewGroup(b.host.device)
-		w.path = w.want(t, http.StatusCreated, w.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(w.device)})).Header.Get("Location")
-		group, _ = w.commit(t, group, mlstest.Change{Add: []*mlstest.Device{b.phone}})
+		w := *b.host
+		group, _ := w.commit(t, w.host(t), mlstest.Change{Add: []*mlstest.Device{b.phone}})
 		return &w, group
 	}
 	b.host, b.group = makeOne()

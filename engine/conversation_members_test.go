@@ -12,8 +12,6 @@ import (
 // while. The test follows the conversation from its first member to the group after a reset.
 func conversationOnTwoServers(t *testing.T, a, b *enginetest.Instance) {
 	host, near, far := newTalker(a, t, "mlshost"), newTalker(a, t, "mlsnear"), newTalker(b, t, "mlsfar")
-	befriend(t, near.user, host.user)
-	befriend(t, far.user, host.user)
 	all := []*talker{host, near, far}
 	hear := func(from, to int64, kinds ...string) {
 		t.Helper()
@@ -21,13 +19,7 @@ func conversationOnTwoServers(t *testing.T, a, b *enginetest.Instance) {
 			w.hears(t, from, to, kinds...)
 		}
 	}
-	group := mlstest.NewGroup(host.device)
-	host.path = host.want(t, http.StatusCreated, host.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(host.device)})).Header.Get("Location")
-	host.claim(t, near)
-	host.claim(t, far)
-	group, _ = host.commit(t, group, mlstest.Change{Add: []*mlstest.Device{near.device, far.device}})
-	near.join(t)
-	far.join(t)
+	group := host.gather(t, near, far)
 	for _, w := range all {
 		if c := w.state(t, 0, 1); len(c.Members) != 3 {
 			t.Errorf("%s sees the members %v", w.user.Name, c.Members)

@@ -135,12 +135,7 @@ func TestALargeMessageOfAHostReachesAMemberElsewhere(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t, "LIGHTWEB_LIMITS_BODY=64KiB")
 	host, far := newTalker(a, t, "alice"), newTalker(b, t, "carol")
-	befriend(t, far.user, host.user)
-	group := mlstest.NewGroup(host.device)
-	host.path = host.want(t, http.StatusCreated, host.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(host.device)})).Header.Get("Location")
-	host.claim(t, far)
-	group, _ = host.commit(t, group, mlstest.Change{Add: []*mlstest.Device{far.device}})
-	far.join(t)
+	group := host.gather(t, far)
 	sent := group.LongMessage(200 << 10)
 	host.want(t, http.StatusCreated, host.user.Ask(t, http.MethodPost, host.path+"/messages", map[string]any{"message": sent}))
 	enginetest.Eventually(t, "carol's server has the message from its inbox", func() bool {

@@ -17,15 +17,7 @@ func TestMembersTakeWhatComesAfterTheirHostIsRestored(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)
 	host, near, far := newTalker(a, t, "mlshost"), newTalker(a, t, "mlsnear"), newTalker(b, t, "mlsfar")
-	befriend(t, near.user, host.user)
-	befriend(t, far.user, host.user)
-	group := mlstest.NewGroup(host.device)
-	host.path = host.want(t, http.StatusCreated, host.user.Ask(t, http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(host.device)})).Header.Get("Location")
-	host.claim(t, near)
-	host.claim(t, far)
-	group, _ = host.commit(t, group, mlstest.Change{Add: []*mlstest.Device{near.device, far.device}})
-	near.join(t)
-	far.join(t)
+	group := host.gather(t, near, far)
 	all := []*talker{host, near, far}
 	last := host.send(t, group)
 	for _, w := range all {
