@@ -16,9 +16,7 @@ import (
 // Two people chat encrypted with the demonstration's client. Each has browsers and a server of
 // their own. With -update the test makes a picture of the client's page.
 func TestTwoPeopleChatEncryptedInTheExampleClient(t *testing.T) {
-	browser, devices := browsertest.Start(t), enginetest.StartDevices(t)
-	links := clientLinks(t, "--ts-mls", enginetest.MLSPackages(t))
-	s := &chatStory{browser: browser, devices: devices, links: links, alice: openClient(t, browser, links["alice"]), bob: openClient(t, browser, links["bob"])}
+	s := newChatStory(t)
 	for _, scene := range []struct {
 		name string
 		play func(*testing.T)
@@ -56,6 +54,14 @@ type chatStory struct {
 	others     []tab // further windows of both people
 }
 
+// newChatStory opens a window for each of the two people.
+func newChatStory(t *testing.T) *chatStory {
+	t.Helper()
+	browser, devices := browsertest.Start(t), enginetest.StartDevices(t)
+	links := clientLinks(t, "--ts-mls", enginetest.MLSPackages(t))
+	return &chatStory{browser: browser, devices: devices, links: links, alice: openClient(t, browser, links["alice"]), bob: openClient(t, browser, links["bob"])}
+}
+
 // in uses t as the test of all windows.
 func (s *chatStory) in(t *testing.T) {
 	s.alice.t, s.bob.t = t, t
@@ -88,11 +94,8 @@ func (s *chatStory) chatBegins(*testing.T) {
 	alice.awaitMembers(alice, bob)
 	alice.sayInChat("Good evening, Bob.")
 	bob.await("a mark at the chats", `document.querySelector("#unread-chats:not([hidden])")?.textContent === "1 new"`)
-	bob.goTo("chats")
-	bob.awaitIn(alice.handle, ".state", "Encrypted. 2 members.")
-	bob.clickIn(alice.handle, ".chat")
+	bob.openNewChat(alice)
 	bob.awaitSaid("Good evening, Bob.")
-	bob.awaitMembers(alice, bob)
 	bob.await("that the chat is read", `document.querySelector("#unread-chats").hidden`)
 	bob.sayInChat("Good evening. Nobody else reads this?")
 	alice.awaitSaid("Good evening. Nobody else reads this?")
@@ -271,21 +274,6 @@ func (s *chatStory) anotherProgram(t *testing.T) {
 	}
 }
 
-// packagesRunLow claims key packages of bob until few remain. Then bob's browser publishes more.
-func (s *chatStory) packagesRunLow(t *testing.T) {
-	bob := s.bob.user()
-	for range 5 {
-		if got := s.alice.user().Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": bob.ID}); got.Status != http.StatusOK {
-			t.Fatalf("a claim is answered %d %s", got.Status, got.Body)
-		}
-	}
-	enginetest.Eventually(t, "ten key packages again", func() bool {
-		var stats struct{ Available, Claimed int }
-		bob.Ask(t, http.MethodGet, "/api/keypackages/stats", nil).Decode(t, &stats)
-		return stats.Available == 10 && stats.Claimed == 6
-	})
-}
-
 func (s *chatStory) memberIsRemoved(t *testing.T) {
 	// the engine accepts the commit, although its answer is lost
 	s.alice.loseAnswer("/commits")
@@ -348,6 +336,15 @@ func (c tab) openChat(with tab) {
 	c.goTo("chats")
 	c.clickIn(with.handle, ".chat")
 	c.await("the chat", `!document.querySelector("#writer").hidden`)
+}
+
+// openNewChat opens a chat of two that the other person has begun.
+func (c tab) openNewChat(with tab) {
+	c.t.Helper()
+	c.goTo("chats")
+	c.awaitIn(with.handle, ".state", "Encrypted. 2 members.")
+	c.clickIn(with.handle, ".chat")
+	c.awaitMembers(with, c)
 }
 
 func (c tab) sayInChat(text string) {

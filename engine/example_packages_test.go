@@ -10,6 +10,21 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
+// packagesRunLow claims key packages of bob until few remain. Then bob's browser publishes more.
+func (s *chatStory) packagesRunLow(t *testing.T) {
+	bob := s.bob.user()
+	for range 5 {
+		if got := s.alice.user().Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": bob.ID}); got.Status != http.StatusOK {
+			t.Fatalf("a claim is answered %d %s", got.Status, got.Body)
+		}
+	}
+	enginetest.Eventually(t, "ten key packages again", func() bool {
+		var stats struct{ Available, Claimed int }
+		bob.Ask(t, http.MethodGet, "/api/keypackages/stats", nil).Decode(t, &stats)
+		return stats.Available == 10 && stats.Claimed == 6
+	})
+}
+
 // packagesAreReplaced lets another program invite bob by the key package that his browser shows to
 // everybody. The browser replaces it after that Welcome, and after a week without one. It can be
 // invited by the package before for 30 days more. The clock is that of bob's page.
@@ -47,18 +62,11 @@ func (s *chatStory) packagesAreReplaced(t *testing.T) {
 // the next group. It lets all devices in but that of the other program, which shows a key package
 // that it has used before. All see the messages of both groups.
 func (s *chatStory) conversationIsReset(t *testing.T) {
-	var chat string
-	s.alice.page.Run(t, `new URLSearchParams(location.hash.split("?")[1]).get("uri")`, &chat)
-	if got := s.alice.user().Ask(t, http.MethodPost, "/api/conversations/"+chat+"/reset", map[string]any{}); got.Status != http.StatusAccepted {
-		t.Fatalf("the reset is answered %d %s", got.Status, got.Body)
-	}
-	for _, c := range []tab{s.alice, s.bob} {
-		c.await("that a new group may begin", `document.querySelector("#writer").hidden && !document.querySelector("#resetter").hidden`)
-	}
+	s.askReset(t)
+	s.bob.awaitReset()
 	s.alice.page.Click(t, "#resetter button")
 	for _, c := range []tab{s.alice, s.bob} {
-		c.await("the next group", `!document.querySelector("#writer").hidden && document.querySelector("#resetter").hidden`)
-		c.awaitKeys(4)
+		c.awaitGroup(4)
 	}
 	s.bob.sayInChat("In a new group.")
 	for _, c := range []tab{s.alice, s.bob, s.others[1], s.others[2]} {

@@ -5,28 +5,19 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
-
-	"github.com/lightweb/lightweb/engine/enginetest"
-	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
 // A reset of a chat loses no message in the example client, and sends none to anybody who was not
 // in the chat before.
 func TestAResetLosesNothingInTheExampleClient(t *testing.T) {
-	browser, devices := browsertest.Start(t), enginetest.StartDevices(t)
-	links := clientLinks(t, "--ts-mls", enginetest.MLSPackages(t))
-	s := &chatStory{browser: browser, devices: devices, links: links, alice: openClient(t, browser, links["alice"]), bob: openClient(t, browser, links["bob"])}
+	s := newChatStory(t)
 	followInClient(s.alice, s.bob)
 	s.alice.goTo("chats")
 	s.alice.await("the form", `!document.querySelector("#beginner").hidden`)
 	s.alice.page.TypeInto(t, "#beginner input", s.bob.handle)
 	s.alice.page.Press(t, "Enter")
 	s.alice.awaitMembers(s.alice, s.bob)
-	s.bob.await("the chat", `document.querySelector("#me").textContent`)
-	s.bob.goTo("chats")
-	s.bob.awaitIn(s.alice.handle, ".state", "Encrypted. 2 members.")
-	s.bob.clickIn(s.alice.handle, ".chat")
-	s.bob.awaitMembers(s.alice, s.bob)
+	s.bob.openNewChat(s.alice)
 	for _, scene := range []struct {
 		name string
 		play func(*testing.T)
@@ -52,14 +43,20 @@ func (s *chatStory) askReset(t *testing.T) {
 	if got := s.alice.user().Ask(t, http.MethodPost, "/api/conversations/"+chat+"/reset", map[string]any{}); got.Status != http.StatusAccepted {
 		t.Fatalf("the reset is answered %d %s", got.Status, got.Body)
 	}
-	s.alice.await("that a new group may begin", `!document.querySelector("#resetter").hidden`)
+	s.alice.awaitReset()
 }
 
-// awaitGroup waits until a window shows the next group of two devices.
-func (c tab) awaitGroup() {
+// awaitReset waits until a window offers to begin the next group.
+func (c tab) awaitReset() {
+	c.t.Helper()
+	c.await("that a new group may begin", `document.querySelector("#writer").hidden && !document.querySelector("#resetter").hidden`)
+}
+
+// awaitGroup waits until a window shows the next group of n devices.
+func (c tab) awaitGroup(n int) {
 	c.t.Helper()
 	c.await("the next group", `document.querySelector("#writer")?.hidden === false && document.querySelector("#resetter").hidden`)
-	c.awaitKeys(2)
+	c.awaitKeys(n)
 }
 
 // failFetches lets the requests of a page fail whose paths contain part. It begins when the path of
@@ -95,12 +92,12 @@ func (s *chatStory) unreadAtReset(t *testing.T) {
 	}
 	s.askReset(t)
 	s.alice.page.Click(t, "#resetter button")
-	s.alice.awaitGroup()
+	s.alice.awaitGroup(2)
 	s.alice.sayInChat("After the reset.")
 	said = append(said, "After the reset.")
 	s.alice.awaitSaid(said...)
 	s.bob.page.Run(t, "location.href = "+strconv.Quote(chat), nil)
-	s.bob.awaitGroup()
+	s.bob.awaitGroup(2)
 	s.bob.awaitSaid(said...)
 	s.bob.sayInChat("All is here.")
 	s.alice.awaitSaid(append(said, "All is here.")...)
@@ -113,8 +110,8 @@ func (s *chatStory) unreadByBeginner(t *testing.T) {
 	s.bob.await("that it is sent", findPost("Unread by Alice.")+`?.querySelector(".state").textContent === ""`)
 	s.askReset(t)
 	s.alice.page.Click(t, "#resetter button")
-	s.alice.awaitGroup()
-	s.bob.awaitGroup()
+	s.alice.awaitGroup(2)
+	s.bob.awaitGroup(2)
 	s.bob.sayInChat("Read by Alice.")
 	s.alice.awaitSaid("Unread by Alice.", "Read by Alice.")
 }
@@ -130,7 +127,7 @@ func (s *chatStory) waitsAtReset(t *testing.T) {
 	s.askReset(t)
 	s.alice.page.Click(t, "#resetter button")
 	for _, c := range []tab{s.alice, s.bob} {
-		c.awaitGroup()
+		c.awaitGroup(2)
 	}
 	s.bob.awaitSaid("Waits for the group of " + s.alice.handle)
 	s.alice.awaitSaid("Waits for the group of " + s.bob.handle)
@@ -142,7 +139,7 @@ func (s *chatStory) answerToResetIsLost(t *testing.T) {
 	s.alice.loseAnswer("/reset")
 	s.alice.page.Click(t, "#resetter button")
 	for _, c := range []tab{s.alice, s.bob} {
-		c.awaitGroup()
+		c.awaitGroup(2)
 		c.awaitSaid("All is here.")
 	}
 	s.alice.sayInChat("The answer was lost.")
@@ -153,17 +150,17 @@ func (s *chatStory) answerToResetIsLost(t *testing.T) {
 // that does. Bob's page then gives its own group up, and joins alice's.
 func (s *chatStory) bothBegin(t *testing.T) {
 	s.askReset(t)
-	s.bob.await("that a new group may begin", `!document.querySelector("#resetter").hidden`)
+	s.bob.awaitReset()
 	s.bob.failFetches("/reset", "", "")
 	s.bob.page.Click(t, "#resetter button")
 	s.bob.await("a failure", `document.querySelector("#problem").textContent.includes("the server is away")`)
 	s.alice.page.Click(t, "#resetter button")
-	s.alice.awaitGroup()
+	s.alice.awaitGroup(2)
 	s.alice.sayInChat("Alice was first.")
 	s.bob.page.Run(t, `window.fetch = window.realFetch`, nil)
 	s.bob.syncChats()
 	s.bob.page.Run(t, `document.dispatchEvent(new Event("visibilitychange"))`, nil)
-	s.bob.awaitGroup()
+	s.bob.awaitGroup(2)
 	s.bob.awaitSaid("The answer was lost.", "Alice was first.")
 	s.bob.sayInChat("Bob was second.")
 	s.alice.awaitSaid("Alice was first.", "Bob was second.")
@@ -177,7 +174,7 @@ func (s *chatStory) recordWithoutConversation(t *testing.T) {
 	s.askReset(t)
 	s.alice.page.Click(t, "#resetter button")
 	for _, c := range []tab{s.alice, s.bob} {
-		c.awaitGroup()
+		c.awaitGroup(2)
 		c.awaitSaid("Bob was second.")
 	}
 }
