@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -99,9 +100,7 @@ func TestNothingSlipsInBesideABlock(t *testing.T) {
 			t.Errorf("blocked = %v, %v; want nobody yet", blocked, err)
 		}
 		close(asked)
-		if err := user.AwaitLock(ctx, tx, `SELECT 1`); err != nil { // until the block waits for this transaction
-			return err
-		}
+		dbtest.AwaitLock(t, c, u, blocking)
 		return tx.Relationships.Set(ctx, user.Relationship{Actor: carol, Type: user.Follower, Status: user.Accepted, Activity: carol + "/follows/1"}, time.Now())
 	})
 	if err := <-blocking; err != nil {

@@ -311,7 +311,8 @@ func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {
 			t.Errorf("the answer just added = %v, %v", a, err)
 		}
 		close(inside)
-		return user.AwaitLock(ctx, tx, `SELECT 1`) // until the second use waits for this transaction
+		dbtest.AwaitLock(t, c, u, second)
+		return nil
 	})
 	all.Wait()
 	if err := <-second; !user.TakenKey(err) {

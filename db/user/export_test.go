@@ -14,21 +14,6 @@ func Exec(ctx context.Context, t *Tx, query string) error {
 	return err
 }
 
-// AwaitLock waits until another session of the database waits for a lock. It then runs a
-// statement.
-func AwaitLock(ctx context.Context, t *Tx, query string) error {
-	for waiting := false; !waiting; {
-		if err := Exec(ctx, t, `SELECT pg_stat_clear_snapshot()`); err != nil {
-			return err
-		}
-		if err := t.row(ctx, "test", `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
-			AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()))`, nil, &waiting); err != nil {
-			return err
-		}
-	}
-	return Exec(ctx, t, query)
-}
-
 // Count counts the deliveries of a job by state.
 func (t Jobs) Count(ctx context.Context, job uuid.UUID) (JobCounts, error) {
 	c, err := one[JobCounts](ctx, t.tx, "count deliveries", `SELECT count(*) AS total, count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'delivered') AS delivered,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -42,7 +43,8 @@ func TestAMemberMovesWhileItsGroupIsDeleted(t *testing.T) {
 			t.Errorf("the group is %+v, %v", g, err)
 		}
 		close(deleted)
-		return user.AwaitLock(ctx, tx, `SELECT 1`) // until the move waits for this transaction
+		dbtest.AwaitLock(t, c, u, moving)
+		return nil
 	})
 	if err := <-moving; err != nil {
 		t.Fatal(err)

@@ -112,7 +112,8 @@ func TestWriteRunsADeadlockLosersWorkAgain(t *testing.T) {
 			exec(`SELECT FROM seen WHERE digest = 'a' FOR UPDATE`)
 			exec(`COMMIT`)
 		}()
-		return user.AwaitLock(ctx, tx, `INSERT INTO seen (digest) VALUES ('b')`)
+		dbtest.AwaitLock(t, c, u, nil)
+		return user.Exec(ctx, tx, `INSERT INTO seen (digest) VALUES ('b')`)
 	})
 	if tries != 2 {
 		t.Errorf("the work ran %d times, want 2", tries)
