@@ -28,6 +28,19 @@ func poisoned(t *testing.T, s *peertest.Scene) (all []user.Poisoned) {
 	return all
 }
 
+// retry gives an activity that was set aside back to alice, and waits until it has left the
+// journal.
+func retry(t *testing.T, s *peertest.Scene, p user.Poisoned) {
+	t.Helper()
+	if err := s.Inbox.Retry(t.Context(), s.Alice, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s)
+}
+
 // healable registers a handler for activities of type Sicken. The handler fails while *ill is
 // true.
 func healable(ill *bool) func(*inbox.Deps) {
@@ -63,13 +76,7 @@ func TestWhatWasSetAsideIsGivenBack(t *testing.T) {
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, body) })
 
 	ill = false
-	if err := s.Inbox.Retry(t.Context(), s.Alice, poisoned(t, s)[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Inbox.Tend(); err != nil {
-		t.Fatal(err)
-	}
-	settled(t, s)
+	retry(t, s, poisoned(t, s)[0])
 	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); !slices.Equal(got, []string{"sicken.received"}) || len(poisoned(t, s)) != 0 {
 		t.Errorf("events: %q, set aside: %+v; want the one applied", got, poisoned(t, s))
 	}
@@ -96,13 +103,7 @@ func TestAChangeOfAnActorUnderAUsedIDIsGivenBack(t *testing.T) {
 	if len(aside) != 1 {
 		t.Fatalf("set aside: %+v, want the second change", aside)
 	}
-	if err := s.Inbox.Retry(t.Context(), s.Alice, aside[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Inbox.Tend(); err != nil {
-		t.Fatal(err)
-	}
-	settled(t, s)
+	retry(t, s, aside[0])
 	if got := s.Column(t, s.Alice, `SELECT raw ->> 'name' FROM actors`); !slices.Equal(got, []string{"second"}) {
 		t.Errorf("after the retry the name is %q", got)
 	}
@@ -115,13 +116,7 @@ func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	s := newScene(t, healable(&ill))
 	s.MustSend("p:/carol", mine, `{"id":"p:/sickens/1","type":"Sicken","actor":"p:/carol"}`)
 	before := poisoned(t, s)[0]
-	if err := s.Inbox.Retry(t.Context(), s.Alice, before); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Inbox.Tend(); err != nil {
-		t.Fatal(err)
-	}
-	settled(t, s)
+	retry(t, s, before)
 	if err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Drop(ctx, before) }); err != nil {
 		t.Fatal(err)
 	}
@@ -139,13 +134,7 @@ func TestWhatWasAppliedAlreadyIsNotGivenBack(t *testing.T) {
 	before := poisoned(t, s)[0]
 	ill = false
 	for range 2 {
-		if err := s.Inbox.Retry(t.Context(), s.Alice, before); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Inbox.Tend(); err != nil {
-			t.Fatal(err)
-		}
-		settled(t, s)
+		retry(t, s, before)
 	}
 	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); !slices.Equal(got, []string{"sicken.received"}) {
 		t.Errorf("events: %q, want one", got)
