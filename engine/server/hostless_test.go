@@ -48,16 +48,30 @@ func (k *talk) arriveTold(from string, kind string, content []byte, more vocab.D
 	return o
 }
 
+// bobsDevice returns a device of bob's, which has published a key package.
+func (k *talk) bobsDevice() *mlstest.Device {
+	k.Helper()
+	him := string(k.local.ID(k.bob))
+	mine := mlstest.NewDevice(him, start)
+	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(k.T, 201)
+	return mine
+}
+
+// groupOf returns a group that a device of the actor from has begun, after it has added a device.
+func groupOf(from string, added *mlstest.Device) (g *mlstest.Group, began *mlstest.Device) {
+	began = mlstest.NewDevice(from, start)
+	_, g = mlstest.NewGroup(began).Commit(began, mlstest.Change{Add: []*mlstest.Device{added}})
+	return g, began
+}
+
 // carol began a group with another program, so the group has no host. bob joins by a Welcome, and
 // his device tells the engine the id of the group.
 func TestAGroupWithoutAHost(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
-	mine, hers := mlstest.NewDevice(him, start), mlstest.NewDevice(from, start)
-	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(t, 201)
-	g := mlstest.NewGroup(hers)
-	_, g = g.Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+	mine := k.bobsDevice()
+	g, _ := groupOf(from, mine)
 	early := g.Message()
 	if o := k.arrive(from, "PrivateMessage", early, nil); !o.Kept || o.Reason != conversation.UnknownGroup {
 		t.Errorf("a message before its Welcome: %+v", o)
@@ -105,13 +119,9 @@ func TestAGroupWithoutAHost(t *testing.T) {
 func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
-	him := string(k.local.ID(k.bob))
-	mine := mlstest.NewDevice(him, start)
-	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(t, 201)
+	mine := k.bobsDevice()
 	invite := func(from string) {
-		hers := mlstest.NewDevice(from, start)
-		g := mlstest.NewGroup(hers)
-		_, g = g.Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+		g, _ := groupOf(from, mine)
 		k.arrive(from, "Welcome", g.Welcome(mine), nil)
 		k.arrive(from, "PrivateMessage", g.Message(), nil)
 	}
@@ -171,10 +181,8 @@ func TestADomainLeavesRoomForTheInvitationsOfOthers(t *testing.T) {
 func (k *talk) began() (path string, g *mlstest.Group, hers, mine *mlstest.Device) {
 	k.Helper()
 	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
-	mine, hers = mlstest.NewDevice(him, start), mlstest.NewDevice(from, start)
-	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(k.T, 201)
-	g = mlstest.NewGroup(hers)
-	_, g = g.Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+	mine = k.bobsDevice()
+	g, hers = groupOf(from, mine)
 	k.arrive(from, "Welcome", g.Welcome(mine), nil)
 	k.arrive(from, "PrivateMessage", g.Message(), nil)
 	var list struct{ Items []struct{ ID uuid.UUID } }

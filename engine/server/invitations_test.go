@@ -97,9 +97,8 @@ func TestAGroupWhoseWelcomeIsConfirmedIsJoinedOnceItIsKnown(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	him, from := string(k.local.ID(k.bob)), string(k.carol.ID)
-	mine, hers := mlstest.NewDevice(him, start), mlstest.NewDevice(from, start)
-	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": mine.Package}}}).want(t, 201)
-	_, g := mlstest.NewGroup(hers).Commit(hers, mlstest.Change{Add: []*mlstest.Device{mine}})
+	mine := k.bobsDevice()
+	g, _ := groupOf(from, mine)
 	k.arrive(from, "Welcome", g.Welcome(mine), nil)
 	var list struct{ Items []struct{ ID uuid.UUID } }
 	k.get("/api/welcomes", bearerToken(k.tokens[him])).want(t, 200).decode(t, &list)

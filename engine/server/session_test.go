@@ -126,6 +126,15 @@ func TestASessionIsOfNobodyElse(t *testing.T) {
 	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
 }
 
+// wantGoesOn checks that the next event of a stream of alice's is one that happens now.
+func (f *fixture) wantGoesOn(stays *eventStream) {
+	f.Helper()
+	f.addEvent(f.alice, "like.received")
+	if got := stays.await("event: "); got != "like.received" {
+		f.Errorf("the stream of the token goes on with %s", got)
+	}
+}
+
 // A stream of events ends with the session that opened it. Other streams continue.
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	t.Parallel()
@@ -137,10 +146,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	stays.await("event: hello")
 	f.ask(http.MethodDelete, "/api/session", bearerToken(session)).want(f, http.StatusNoContent)
 	ends.await("event: closed")
-	f.addEvent(f.alice, "like.received")
-	if got := stays.await("event: "); got != "like.received" {
-		t.Errorf("the stream of the token goes on with %s", got)
-	}
+	f.wantGoesOn(stays)
 }
 
 // When all sessions are ended, the streams of sessions that Redis has lost end, too. Streams of
@@ -156,10 +162,7 @@ func TestEverywhereEndsTheStreamsOfSessionsThatRedisLost(t *testing.T) {
 	redis.Do("FLUSHALL")
 	f.ask(http.MethodDelete, "/api/session?everywhere=true", bearerToken(f.begin(secret))).want(f, http.StatusNoContent)
 	lost.await("event: closed")
-	f.addEvent(f.alice, "like.received")
-	if got := stays.await("event: "); got != "like.received" {
-		t.Errorf("the stream of the token goes on with %s", got)
-	}
+	f.wantGoesOn(stays)
 }
 
 // A new session displaces the oldest one, but Redis fails before the oldest session is removed.
