@@ -4,10 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -48,37 +46,7 @@ var namedTypes = map[string]string{
 }
 
 func TestOneRoomKnowsWhatATypeIs(t *testing.T) {
-	found := map[string]token.Position{}
-	files := token.NewFileSet()
-	for _, root := range []string{"../db", "../engine", "../cmd"} {
-		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-			name := strings.TrimPrefix(filepath.ToSlash(path), "../")
-			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
-				slices.ContainsFunc(typeRooms, func(room string) bool { return strings.HasPrefix(name, room) }) {
-				return err
-			}
-			f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-			if err == nil {
-				for what, at := range typesIn(f) {
-					found[name+" "+what] = files.Position(at)
-				}
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for what, at := range found {
-		if namedTypes[what] == "" {
-			t.Errorf("%s names %s: the handlers say what a type is", at, what)
-		}
-	}
-	for what := range namedTypes {
-		if _, there := found[what]; !there {
-			t.Errorf("nothing is at %s any more", what)
-		}
-	}
+	expectOneRoom(t, typeRooms, typesIn, namedTypes, "%s names %s: the handlers say what a type is")
 }
 
 // typesIn returns the position of each type that a file names as text. It also returns the
