@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,24 +95,7 @@ func TestEveryAttackStandsInItsTable(t *testing.T) {
 
 // docs/security.md shows the tables of attacks that the tests play.
 func TestTheSecurityPageShowsTheAttacks(t *testing.T) {
-	const path, begin, end = "../docs/security.md", "<!-- attacks: written by go test ./engine -run SecurityPage -update -->\n", "<!-- end of attacks -->\n"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(page), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the attacks", path)
-	}
-	want := before + begin + tables() + end + after
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(page) != want {
-		t.Errorf("%s does not show the attacks as they are played: run go test ./engine -run SecurityPage -update", path)
-	}
+	expectTable(t, "../docs/security.md", "attacks", "SecurityPage", tables())
 }
 
 func tables() string {

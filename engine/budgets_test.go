@@ -14,7 +14,14 @@ import (
 
 // docs/operations.md shows the same table of budgets as the code.
 func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
-	const path, begin, end = "../docs/operations.md", "<!-- budgets: written by go test ./engine -run OperationsPage -update -->\n", "<!-- end of budgets -->\n"
+	expectTable(t, "../docs/operations.md", "budgets", "OperationsPage", policy.OperationsTable())
+}
+
+// expectTable checks that a page has a table. With -update it writes the table there. The parameter
+// run is the name by which the page says that this test is run.
+func expectTable(t *testing.T, path, name, run, table string) {
+	t.Helper()
+	begin, end := "<!-- "+name+": written by go test ./engine -run "+run+" -update -->\n", "<!-- end of "+name+" -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -22,15 +29,15 @@ func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	before, rest, found := strings.Cut(string(page), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the budgets", path)
+		t.Fatalf("%s has no place for the %s", path, name)
 	}
-	want := before + begin + policy.OperationsTable() + end + after
+	want := before + begin + table + end + after
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if string(page) != want {
-		t.Errorf("%s does not show the budgets: run go test ./engine -run OperationsPage -update", path)
+		t.Errorf("%s does not show the %s: run go test ./engine -run %s -update", path, name, run)
 	}
 }
 
