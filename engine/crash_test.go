@@ -261,26 +261,32 @@ var crashClient = &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 
 // post sends a signed request and returns the status, or 0 if there was no answer.
 func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte) int {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inbox, bytes.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	r.Header.Set("Content-Type", vocab.ActivityJSON)
-	if err := signature.Sign(r, body, a.Keys.RSA, signature.RFC9421, time.Now()); err != nil {
-		t.Error(err)
-		return 0
-	}
 	defer c.requests.Add(1)
-	resp, err := crashClient.Do(r)
+	status, _ := postBy(t, crashClient, a, inbox, body) // the engine may have been killed
+	return status
+}
+
+// postBy sends a request that its actor has signed with RSA, and returns the status. A 503 must say
+// when to come again.
+func postBy(t *testing.T, client *http.Client, a *peertest.Actor, inbox string, body []byte) (status int, err error) {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inbox, bytes.NewReader(body))
+	if err == nil {
+		r.Header.Set("Content-Type", vocab.ActivityJSON)
+		err = signature.Sign(r, body, a.Keys.RSA, signature.RFC9421, time.Now())
+	}
 	if err != nil {
-		return 0
+		t.Error(err)
+		return 0, err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, err
 	}
 	_ = resp.Body.Close() // only the status and the header matter
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
 		t.Error("a 503 does not say when to come again")
 	}
-	return resp.StatusCode
+	return resp.StatusCode, nil
 }
 
 // look checks that each reader has exactly the activities that were sent to the reader. It returns

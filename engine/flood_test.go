@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"math/rand/v2"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
-	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -129,8 +127,9 @@ func (f *flood) send(t *testing.T, inbox string) {
 				body := vocab.Doc{"id": id, "type": "Create", "actor": string(a.ID), "to": []any{string(vocab.Public)}, "object": vocab.Doc{
 					"id": id + "/note", "type": "Note", "attributedTo": string(a.ID), "content": "hi", "to": []any{string(vocab.Public)}}}.JSON()
 				for status := 0; status != http.StatusAccepted; {
-					if status = floodPost(t, client, a, inbox, body); status != http.StatusAccepted && status != http.StatusServiceUnavailable {
-						t.Errorf("%s was answered %d, want 202 or 503", id, status)
+					var err error
+					if status, err = postBy(t, client, a, inbox, body); status != http.StatusAccepted && status != http.StatusServiceUnavailable {
+						t.Errorf("%s was answered %d, %v, want 202 or 503", id, status, err)
 						return
 					}
 				}
@@ -138,29 +137,6 @@ func (f *flood) send(t *testing.T, inbox string) {
 		})
 	}
 	all.Wait()
-}
-
-func floodPost(t *testing.T, client *http.Client, a *peertest.Actor, inbox string, body []byte) int {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inbox, bytes.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	r.Header.Set("Content-Type", vocab.ActivityJSON)
-	if err := signature.Sign(r, body, a.Keys.RSA, signature.RFC9421, time.Now()); err != nil {
-		t.Error(err)
-		return 0
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	_ = resp.Body.Close() // only the status and the header matter
-	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
-		t.Error("a 503 does not say when to come again")
-	}
-	return resp.StatusCode
 }
 
 // drained waits until the journal is empty. It fails the test if the journal does not shrink for
