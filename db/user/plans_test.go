@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -64,9 +62,7 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 // scan all pending deliveries.
 func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	t.Parallel()
-	cfg := destroyed(t, dbtest.Config(t))
-	c := open(t, cfg)
-	u := dbtest.User(t, c, "alice")
+	c, u, rowsReadBy := metered(t)
 	const many = 3000
 	inboxes := make([]user.Inbox, many)
 	for n := range inboxes {
@@ -79,19 +75,16 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	for n, r := range rows {
 		outcomes[n] = user.Outcome{Delivery: r.ID, Status: user.DeliveryDelivered, Spent: true}
 	}
-	conn := session(t, databaseOf(t, c, u))
-	c.Close() // a session publishes its counts when it ends
-	before := rowsRead(t, conn, "deliveries")
-	c = open(t, cfg)
-	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		finished, err := tx.Deliveries.Finish(ctx, "me", outcomes, now)
-		if len(finished) != many {
-			t.Errorf("%d outcomes are recorded, want %d", len(finished), many)
-		}
-		return err
-	})
-	c.Close()
-	if n := rowsRead(t, conn, "deliveries") - before; n > 5*many {
+	n := rowsReadBy(func(c *dbtest.Cluster) {
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			finished, err := tx.Deliveries.Finish(ctx, "me", outcomes, now)
+			if len(finished) != many {
+				t.Errorf("%d outcomes are recorded, want %d", len(finished), many)
+			}
+			return err
+		})
+	}, "deliveries")
+	if n > 5*many {
 		t.Errorf("%d rows and entries of indexes were read for %d outcomes", n, many)
 	}
 }
@@ -106,10 +99,7 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	}{{"statistics from before", ``, false}, {"statistics from after", `ANALYZE`, false}, {"forwarded", ``, true}, {"forwarded, statistics from after", `ANALYZE`, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := destroyed(t, dbtest.Config(t))
-			c := open(t, cfg)
-			u := dbtest.User(t, c, "alice")
-			conn := session(t, databaseOf(t, c, u))
+			c, u, rowsReadBy := metered(t)
 			run(t, databaseOf(t, c, u), `ANALYZE`)
 			const jobs, each, claimed = 1000, 10, 50
 			inboxes := make([]user.Inbox, each)
@@ -129,18 +119,16 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 			if tt.refresh != "" {
 				run(t, databaseOf(t, c, u), tt.refresh)
 			}
-			c.Close() // a session publishes its counts when it ends
-			before := rowsRead(t, conn, "deliveries", "delivery_jobs")
-			c = open(t, cfg)
-			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-				rows, err := tx.Deliveries.Claim(ctx, "me", now, lease, user.ClaimBounds{Most: claimed, Forwarded: claimed})
-				if len(rows) != claimed {
-					t.Errorf("%d are claimed, want %d", len(rows), claimed)
-				}
-				return err
-			})
-			c.Close()
-			if n := rowsRead(t, conn, "deliveries", "delivery_jobs") - before; n > 20*claimed {
+			n := rowsReadBy(func(c *dbtest.Cluster) {
+				write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+					rows, err := tx.Deliveries.Claim(ctx, "me", now, lease, user.ClaimBounds{Most: claimed, Forwarded: claimed})
+					if len(rows) != claimed {
+						t.Errorf("%d are claimed, want %d", len(rows), claimed)
+					}
+					return err
+				})
+			}, "deliveries", "delivery_jobs")
+			if n > 20*claimed {
 				t.Errorf("%d rows and entries of indexes were read to claim %d of %d", n, claimed, jobs*each)
 			}
 		})
@@ -151,9 +139,7 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 // resumed. The query does not read deliveries that have ended.
 func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	t.Parallel()
-	cfg := destroyed(t, dbtest.Config(t))
-	c := open(t, cfg)
-	u := dbtest.User(t, c, "alice")
+	c, u, rowsReadBy := metered(t)
 	database := databaseOf(t, c, u)
 	const many = 3000
 	var inboxes []user.Inbox
@@ -163,36 +149,51 @@ func TestParkedDeliveriesAreFoundWithoutThoseThatHaveEnded(t *testing.T) {
 	enqueue(t, c, u, job("Create", ""), now, inboxes...)
 	run(t, database, `UPDATE deliveries SET status = CASE WHEN id % 1000 = 0 THEN 'parked' ELSE 'delivered' END`)
 	run(t, database, `VACUUM deliveries`)
-	c.Close() // a session publishes its counts when it ends
-	conn := session(t, database)
-	before := rowsRead(t, conn, "deliveries")
-	c = open(t, cfg)
-	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-		hosts, err := tx.Deliveries.ListParkedHosts(ctx)
-		if len(hosts) != 1 || hosts[0] != "p.example" || err != nil {
-			t.Errorf("ListParkedHosts = %v, %v, want p.example", hosts, err)
-		}
-		for host, want := range map[string]bool{"p.example": true, "q.example": false} {
-			if has, err := tx.Deliveries.HasParked(ctx, host); has != want || err != nil {
-				t.Errorf("HasParked(%s) = %t, %v, want %t", host, has, err, want)
+	n := rowsReadBy(func(c *dbtest.Cluster) {
+		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			hosts, err := tx.Deliveries.ListParkedHosts(ctx)
+			if len(hosts) != 1 || hosts[0] != "p.example" || err != nil {
+				t.Errorf("ListParkedHosts = %v, %v, want p.example", hosts, err)
 			}
-		}
-		return nil
-	})
-	c.Close()
-	if n := rowsRead(t, conn, "deliveries") - before; n > 100 {
+			for host, want := range map[string]bool{"p.example": true, "q.example": false} {
+				if has, err := tx.Deliveries.HasParked(ctx, host); has != want || err != nil {
+					t.Errorf("HasParked(%s) = %t, %v, want %t", host, has, err, want)
+				}
+			}
+			return nil
+		})
+	}, "deliveries")
+	if n > 100 {
 		t.Errorf("%d rows and entries of indexes were read for 3 parked deliveries of %d", n, many)
 	}
 }
 
-// rowsRead returns how many rows and index entries of these tables the server has read.
-func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
+// metered returns a new cluster with the user alice, and a function that closes the cluster, runs
+// work() on another one with the same databases, and returns how many rows and index entries of
+// the tables work() has made the server read.
+func metered(t *testing.T) (c *dbtest.Cluster, u vocab.Username, rowsReadBy func(work func(*dbtest.Cluster), tables ...string) int64) {
 	t.Helper()
-	if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))
-		+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = ANY($1))`, tables).Scan(&n); err != nil {
-		t.Fatal(err)
+	cfg := destroyed(t, dbtest.Config(t))
+	c = open(t, cfg)
+	u = dbtest.User(t, c, "alice")
+	conn := session(t, databaseOf(t, c, u))
+	return c, u, func(work func(*dbtest.Cluster), tables ...string) int64 {
+		t.Helper()
+		rowsRead := func() (n int64) {
+			t.Helper()
+			if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))
+				+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = ANY($1))`, tables).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		c.Close() // a session publishes its counts when it ends
+		before := rowsRead()
+		other := open(t, cfg)
+		work(other)
+		other.Close()
+		return rowsRead() - before
 	}
-	return n
 }
 
 // The user has 5,000 activities. A deletion or an edit reads little more of them than it changes.
@@ -220,10 +221,7 @@ func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := destroyed(t, dbtest.Config(t))
-			c := open(t, cfg)
-			u := dbtest.User(t, c, "alice")
-			conn := session(t, databaseOf(t, c, u))
+			c, u, rowsReadBy := metered(t)
 			const held = 5000
 			var objects []vocab.ID
 			write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -237,13 +235,10 @@ func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
 				return nil
 			})
 			run(t, databaseOf(t, c, u), `ANALYZE`)
-			c.Close() // a session publishes its counts when it ends
-			tables := []string{"activities", "deliveries", "delivery_jobs"}
-			before := rowsRead(t, conn, tables...)
-			c = open(t, cfg)
-			write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tt.do(ctx, tx, objects) })
-			c.Close()
-			if n := rowsRead(t, conn, tables...) - before; n > held/2 {
+			n := rowsReadBy(func(c *dbtest.Cluster) {
+				write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tt.do(ctx, tx, objects) })
+			}, "activities", "deliveries", "delivery_jobs")
+			if n > held/2 {
 				t.Errorf("%d rows and entries of indexes were read, of %d activities", n, held)
 			}
 		})
