@@ -22,10 +22,12 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // measure runs a small benchmark by the command line. It returns the benchmark's report and the
-// result of the command.
+// result of the command. The command makes its databases where the tests have theirs, which is in
+// memory if there is room.
 func measure(t *testing.T, args ...string) (bench.Report, enginetest.Ran) {
 	t.Helper()
-	ran := enginetest.Make(t).Run(t, append([]string{"bench"}, args...)...)
+	dir := enginetest.Dir(t)
+	ran := enginetest.MakeIn(t, dir, "TMPDIR="+dir).Run(t, append([]string{"bench"}, args...)...)
 	if ran.Code == 69 {
 		enginetest.Skip(t, "no PostgreSQL to test with:\n"+ran.Stderr)
 	}
