@@ -68,7 +68,8 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", errors.New("TestMain does not call enginetest.Main")
 	}
 	path := filepath.Join(folder, "lightweb")
-	build := exec.Command("go", "build", "-o", path, "github.com/lightweb/lightweb")
+	// Without symbols for a debugger, linking takes less time. No test needs them.
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "github.com/lightweb/lightweb")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", build, err, bytes.TrimSpace(out))
 	}

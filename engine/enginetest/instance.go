@@ -58,6 +58,7 @@ func start(t testing.TB, n int, settings []string) []*Instance {
 	all := make([]*Instance, n)
 	for n := range all {
 		all[n] = Make(t, settings...)
+		lendKey(t, all[n].DataDir)
 		all[n].launch(t)
 	}
 	for _, i := range all {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/engine/enginetest/keytest"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -62,5 +63,14 @@ func furnish(t testing.TB, dir string) {
 	}
 	if out, err := exec.Command("cp", "-a", pg, dir).CombinedOutput(); err != nil {
 		t.Fatal(fmt.Errorf("copy the prepared PostgreSQL cluster: %w\n%s", err, out))
+	}
+}
+
+// lendKey lends the instance of a furnished data directory its RSA key. It lends none if
+// PostgreSQL is missing, because an engine takes keys without a cluster for a lost database.
+func lendKey(t testing.TB, dir string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "pg")); err == nil {
+		keytest.Lend(t, filepath.Join(dir, "instance", "keys"))
 	}
 }
