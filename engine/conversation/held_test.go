@@ -118,7 +118,7 @@ func newMixed(t *testing.T) *mixedCopy {
 	j := user.JoinedConversation{ID: uuid.New(), URI: host + "/conversations/" + vocab.ID(uuid.NewString()), Host: host, GroupID: s.group.ID, Epoch: int64(s.group.Epoch),
 		LastSeq: 1, WholeSeq: 1, Status: user.StatusActive, FormerGroups: []string{}, Confirmed: true, Mixed: true}
 	s.c = &user.Conversation{ID: j.ID, URI: j.URI, Host: host, GroupID: j.GroupID}
-	d := MemberDeps{Store: store, Local: speaking{}, Hosts: s.host, Keys: here{}, People: speaking{}, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	d := MemberDeps{Store: store, Local: speaking{}, Hosts: s.host, Keys: here{}, People: speaking{}, Gate: open, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	d.Registry = NewRegistry(Deps{Store: store, Actors: nobody{}, Log: d.Log, Now: d.Now})
 	s.Members = NewMembers(d)
 	s.write(func(ctx context.Context, tx *user.Tx) error {

@@ -88,8 +88,8 @@ func (m *Members) PlaceOf(c *user.Conversation) (at Place, isHere bool) {
 	return Place{Host: host, ID: id}, err == nil
 }
 
-// CheckHost returns the fault host_unreachable if a user of this server is suspended. Members of the
-// user's conversations are answered so, here and on other servers, and try again later.
+// CheckHost returns the fault host_unreachable if a user of this server is suspended. Members of
+// the user's conversations are answered so, here and on other servers, and try again later.
 func (m *Members) CheckHost(ctx context.Context, u vocab.Username) error {
 	state, err := m.Users.State(ctx, u)
 	if err == nil && state == instance.UserSuspended {

@@ -170,7 +170,8 @@ func TestNoDomainHasAllPlacesOfConversationsThatAreBehind(t *testing.T) {
 	}
 }
 
-// MOD-02: a message of a log is marked if the operator refuses its sender, and no event tells of it.
+// MOD-02: a message of a log is marked if the operator refuses its sender, and no event tells of
+// it.
 func TestWhatARefusedActorSaidIsMarkedInALog(t *testing.T) {
 	t.Parallel()
 	h, g, of := behind(t, true)

@@ -8,10 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// A user drops the messages of strangers, and takes part in a group without a host. The group's
-// members whom nobody has named yet are strangers, but their messages are kept, since others build
-// on their commits. Messages of other groups are dropped.
-func TestAGroupsMembersAreHeardByWhoeverWantsNoStrangers(t *testing.T) {
+// A user drops the messages of strangers, and takes part in a group without a host. Members of the
+// group that no message has named yet are strangers, but their messages are kept, since others
+// build on their commits. Messages of other groups are dropped.
+func TestAUserWithoutStrangersHearsTheMembersOfAGroup(t *testing.T) {
 	h := newHosted(t)
 	strangers(t, h.Scene, registry.DropStrangers)
 	h.Follows("p:/dave")

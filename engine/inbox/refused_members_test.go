@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
 
-// MOD-02: messages of an actor that the operator refuses are treated like those of an actor that the
-// user blocks, although a host that is not refused passes them on.
+// MOD-02: messages of an actor that the operator refuses are treated like those of an actor that
+// the user blocks, although a host that is not refused passes them on.
 func TestRefusedActorsInConversations(t *testing.T) {
 	for name, refuse := range map[string]func(*hosted){
 		"a suspended actor": func(h *hosted) { h.Suspend(h.ID("q:/mallory")) },

@@ -91,8 +91,8 @@ func (s *conversationPeers) beginVisit(a *answer, r *http.Request, p httprouter.
 	return v, err
 }
 
-// findHost returns the user that the path names. It fails as findResident does, but a suspended user
-// is not answered 404, which other servers may take as final.
+// findHost returns the user that the path names. It fails as findResident does, but the answer for
+// a suspended user is not 404, which other servers may take as final.
 func (s *conversationPeers) findHost(r *http.Request, p httprouter.Params) (vocab.Username, error) {
 	u, err := s.findResident(r, p)
 	if fault.KindOf(err) == fault.NotFound {
