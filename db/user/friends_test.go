@@ -114,3 +114,40 @@ func TestAnOfferWaitsForAMonthAndMakesNoContact(t *testing.T) {
 		return nil
 	})
 }
+
+// A Follow waits for the user for 90 days, and makes no follow then. The removed Follow has ended.
+func TestAFollowWaitsForThreeMonths(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	day, now := 24*time.Hour, time.Now()
+	since := map[vocab.ID]user.Relationship{}
+	for actor, r := range map[vocab.ID]user.Relationship{
+		"https://peer.example/old":    {Status: user.Pending, CreatedAt: now.Add(-91 * day)},
+		"https://peer.example/new":    {Status: user.Pending, CreatedAt: now.Add(-89 * day)},
+		"https://peer.example/friend": {Status: user.Accepted, CreatedAt: now.Add(-91 * day)},
+	} {
+		r.Actor, r.Type, r.Activity = actor, user.Follower, actor+"/follow"
+		since[actor] = r
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Relationships.Set(ctx, r, r.CreatedAt) })
+	}
+	if _, err := c.Prune(t.Context(), u, user.Pruning{Me: aliceID, Before: now.Add(-180 * day), Deliveries: user.DeliveryRetention{Now: now}}); err != nil {
+		t.Fatal(err)
+	}
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		for actor, r := range since {
+			left, err := tx.Relationships.Find(ctx, user.Follower, actor)
+			if err != nil {
+				return err
+			}
+			ended, err := tx.Relationships.FindEnd(ctx, user.Owned{ID: r.Activity, Actor: actor})
+			if err != nil {
+				return err
+			}
+			if goes := actor == "https://peer.example/old"; (left == nil) != goes || ended.IsZero() == goes {
+				t.Errorf("%s: is gone: %t, ended at %v, want gone: %t", actor, left == nil, ended, goes)
+			}
+		}
+		return nil
+	})
+}

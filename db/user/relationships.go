@@ -55,7 +55,7 @@ type Relationship struct {
 	Activity  vocab.ID // the Follow or Offer that made it
 	CreatedAt time.Time
 	Direction string // of the Offer: Inbound when the actor asked; empty for follows
-	Host      string // of an Inbound Offer: its actor's registrable domain
+	Host      string // of a Follower, or of an Inbound Offer: its actor's registrable domain
 }
 
 const relationshipColumns = `id, actor_uri AS actor, CASE type WHEN 'friend' THEN relation ELSE type END AS type, status, activity_uri AS activity, created_at, direction, host`
@@ -116,11 +116,14 @@ func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID, at 
 		return false, err
 	}
 	if kind == Follower {
-		t.unsent.later(`INSERT INTO ended_follows (digest, ended_at) VALUES ($1, $2)
-			ON CONFLICT (digest) DO UPDATE SET ended_at = greatest(ended_follows.ended_at, excluded.ended_at)`, Owned{began[0], actor}.key(), at)
+		t.unsent.later(endFollows, keys([]Owned{{began[0], actor}}), at)
 	}
 	return true, nil
 }
+
+// endFollows stores the end of follows of the user; see FindEnd.
+const endFollows = `INSERT INTO ended_follows (digest, ended_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
+	ON CONFLICT (digest) DO UPDATE SET ended_at = greatest(ended_follows.ended_at, excluded.ended_at)`
 
 // FindEnd returns when the follow of the user that this Follow made ended last. The time is zero if
 // it never ended, or the Follow never made one.

@@ -6,6 +6,7 @@ import (
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -39,10 +40,15 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 			if err != nil {
 				return Effects{}, err
 			}
-			rel := user.Relationship{Actor: r.Actor.ID, Type: user.Follower, Status: user.Accepted, Activity: r.Activity.ID}
+			rel := user.Relationship{Actor: r.Actor.ID, Type: user.Follower, Status: user.Accepted, Activity: r.Activity.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}
 			known := before != nil && before.Status == user.Accepted
 			if profiles.User(r.User).FollowPolicy == registry.ApprovalRequired && !known {
 				rel.Status = user.Pending
+			}
+			if rel.Status == user.Pending && before == nil {
+				if full, err := isFullOfFollows(ctx, tx, rel.Host); err != nil || full {
+					return Effects{}, ignoredUnless(err)
+				}
 			}
 			// The Accept needs the actor's inbox.
 			if err := tx.Actors.Save(ctx, r.Actor, r.Now); err != nil {
@@ -72,6 +78,20 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 			return tx.Relationships.Set(ctx, rel, s.Now)
 		},
 	}
+}
+
+// Limits on the Follows that wait for a user: followsOfHost for those from one domain, and
+// maxFollows for all.
+const (
+	followsOfHost = 1000
+	maxFollows    = 10_000
+)
+
+// isFullOfFollows reports whether the Follows that wait for the user have reached a limit: the
+// limit for the domain in the parameter host, or the limit for all domains together.
+func isFullOfFollows(ctx context.Context, tx *user.Tx, host string) (bool, error) {
+	n, err := tx.Relationships.CountFollows(ctx, host)
+	return n.OfHost >= followsOfHost || n.All >= maxFollows, err
 }
 
 // sendAccept queues the Accept of a Follow in the transaction that stores the follower. So no

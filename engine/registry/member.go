@@ -25,7 +25,7 @@ var members = []Member{
 	{"profile.moved_to", "the account that this one has become, by its id, or nothing: the followers are told of it (see `user move`)"},
 	{"profile.aliases", "ids of at most 16 other accounts of the person, which may move here"},
 	{"profile.mentions", "where handles in the summary lead; the engine looks them up and writes this"},
-	{"follow_policy", "`auto_accept`, or `approval_required`: a Follow waits for the user"},
+	{"follow_policy", "`auto_accept`, or `approval_required`: a Follow waits for the user, for 90 days (1,000 of a domain, 10,000 in all)"},
 	{"quotes", "actors that may quote the user's public posts: `anyone`, `followers` or `nobody`"},
 	{"collections.followers", "readers of the followers: `public` or `owner`"},
 	{"collections.following", "readers of the actors that the user follows: `public` or `owner`"},
