@@ -257,13 +257,17 @@ var signatureAttacks = []attack{
 	{id: "SIG-12", sends: "an old Like and its Undo again, out of order, after the window", happens: "401 by their age; within it their ids are known", changes: true, play: func(s *siege) {
 		like := s.like(s.mallory, "like")
 		undo := vocab.Doc{"id": s.id(s.mallory, "undo"), "type": "Undo", "actor": string(s.mallory.ID), "object": like}
+		signed := time.Now()
+		replay := func(doc vocab.Doc) { // every request with doc has the same signature
+			s.accepted(s.forge(peertest.Forgery{Body: string(doc.JSON()), At: signed}))
+		}
 		for _, doc := range []vocab.Doc{like, undo} {
-			s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", doc))
+			replay(doc)
 		}
 		once := s.state()
 		for _, doc := range []vocab.Doc{like, undo, like} {
 			s.unauthorized(s.forge(peertest.Forgery{Body: string(doc.JSON()), At: time.Now().Add(-2 * time.Hour)}))
-			s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", doc))
+			replay(doc)
 		}
 		if after := s.state(); after != once {
 			s.Errorf("a replay left traces:\n%s", difference(once, after))

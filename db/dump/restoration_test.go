@@ -177,7 +177,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO idempotency_keys VALUES ('key', '\x01', '{}', now())`,
 		`INSERT INTO poison VALUES ('p', '\x0001ff', ` + hard + `)`,
 		`INSERT INTO blocks VALUES ('\x01', 'outbound', ` + hard + `, 'b', now())`,
-		`INSERT INTO ended_follows VALUES ('\x01', now())`,
+		`INSERT INTO ended_activities VALUES ('\x01', now())`,
 		`INSERT INTO moves VALUES ('\x01', '\x02', now())`,
 		`INSERT INTO requests VALUES ('r', ` + hard + `, 'h', now())`,
 		`INSERT INTO correspondents VALUES (` + hard + `, now())`,

@@ -40,7 +40,7 @@ var namesNoHeldActor = map[string][]string{
 	"what the user wrote under another account, as an import brought it": {"archived_posts.object_uri", "archived_posts.activity_uri", "archived_posts.actor_uri",
 		"archived_posts.activity", "archived_posts.object", "archived_posts.readable"},
 	"of an activity or object that counts itself, and goes with it": {"shown_forms.form"},
-	"nothing is held any more":                                      {"seen.digest", "tombstones.digest", "ended_follows.digest"},
+	"nothing is held any more":                                      {"seen.digest", "tombstones.digest", "ended_activities.digest"},
 	"remembered for 30 days, about a follow":                        {"moves.digest", "moves.target_digest"},
 	"becomes an acquaintance when it is retried":                    {"poison.actor_uri", "poison.raw", "poison.forwarders"},
 	"records for the user's programs and the user":                  {"event_outbox.payload", "audit.params", "idempotency_keys.answer", "idempotency_keys.digest"},

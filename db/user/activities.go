@@ -90,6 +90,25 @@ func (t Activities) Unclaim(ctx context.Context, all []Owned) error {
 	return err
 }
 
+// endActivities stores the end of what activities did.
+const endActivities = `INSERT INTO ended_activities (digest, ended_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
+	ON CONFLICT (digest) DO UPDATE SET ended_at = greatest(ended_activities.ended_at, excluded.ended_at)`
+
+// endActivity stores the time at as an end of what an activity did.
+func (t *tx) endActivity(a Owned, at time.Time) {
+	t.unsent.later(endActivities, keys([]Owned{a}), at)
+}
+
+// FindEnd returns when the follow of the user or the reaction that this activity made ended last.
+// The time is zero if it never ended, or the activity never made one.
+func (t Activities) FindEnd(ctx context.Context, a Owned) (at time.Time, err error) {
+	var ends []time.Time
+	if err := t.query(ctx, "read end of activity", column(&ends), `SELECT ended_at FROM ended_activities WHERE digest = $1`, a.key()); err != nil || len(ends) == 0 {
+		return time.Time{}, err
+	}
+	return ends[0], nil
+}
+
 // Add stores an activity. An activity that is stored already is left as it was.
 func (t Activities) Add(ctx context.Context, a Activity) error {
 	t.unsent.activities = append(t.unsent.activities, a)

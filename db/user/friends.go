@@ -66,6 +66,6 @@ func pruneOffers(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, 
 	if err != nil || len(gone) == 0 {
 		return Pruned{}, nil, err
 	}
-	_, err = t.exec(ctx, "end pruned follows", endFollows, keys(gone), p.Deliveries.Now)
+	_, err = t.exec(ctx, "end pruned follows", endActivities, keys(gone), p.Deliveries.Now)
 	return Pruned{}, nil, err
 }

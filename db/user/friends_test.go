@@ -140,7 +140,7 @@ func TestAFollowWaitsForThreeMonths(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			ended, err := tx.Relationships.FindEnd(ctx, user.Owned{ID: r.Activity, Actor: actor})
+			ended, err := tx.Activities.FindEnd(ctx, user.Owned{ID: r.Activity, Actor: actor})
 			if err != nil {
 				return err
 			}

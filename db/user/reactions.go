@@ -50,3 +50,24 @@ func (t Reactions) Remove(ctx context.Context, activity, actor vocab.ID) (bool, 
 	t.touched.touch(0, objects...)
 	return len(objects) > 0, err
 }
+
+// End removes a reaction as Remove does, and stores the time at as its end (see
+// Activities.FindEnd).
+func (t Reactions) End(ctx context.Context, by Owned, at time.Time) (bool, error) {
+	there, err := t.Remove(ctx, by.ID, by.Actor)
+	if err == nil && there {
+		t.endActivity(by, at)
+	}
+	return there, err
+}
+
+// Began returns when the reaction that this activity made began. The time is zero if there is no
+// such reaction, or it has ended.
+func (t Reactions) Began(ctx context.Context, by Owned) (at time.Time, err error) {
+	var begins []time.Time
+	err = t.query(ctx, "read begin of reaction", column(&begins), `SELECT created_at FROM reactions WHERE activity_uri = $1 AND actor_uri = $2 ORDER BY created_at DESC LIMIT 1`, by.ID, by.Actor)
+	if err != nil || len(begins) == 0 {
+		return time.Time{}, err
+	}
+	return begins[0], nil
+}

@@ -105,7 +105,7 @@ func pagesOfRelationship(kind string) Pages {
 }
 
 // End removes a relationship and reports whether there was one. It stores the time at as the end of
-// a follow of the user (see FindEnd).
+// a follow of the user (see Activities.FindEnd).
 func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID, at time.Time) (bool, error) {
 	t.ahead.forgetActor(actor)
 	t.touched.touchActor(pagesOfRelationship(kind), actor)
@@ -116,23 +116,9 @@ func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID, at 
 		return false, err
 	}
 	if kind == Follower {
-		t.unsent.later(endFollows, keys([]Owned{{began[0], actor}}), at)
+		t.endActivity(Owned{began[0], actor}, at)
 	}
 	return true, nil
-}
-
-// endFollows stores the end of follows of the user; see FindEnd.
-const endFollows = `INSERT INTO ended_follows (digest, ended_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
-	ON CONFLICT (digest) DO UPDATE SET ended_at = greatest(ended_follows.ended_at, excluded.ended_at)`
-
-// FindEnd returns when the follow of the user that this Follow made ended last. The time is zero if
-// it never ended, or the Follow never made one.
-func (t Relationships) FindEnd(ctx context.Context, follow Owned) (at time.Time, err error) {
-	var ends []time.Time
-	if err := t.query(ctx, "read end of follow", column(&ends), `SELECT ended_at FROM ended_follows WHERE digest = $1`, follow.key()); err != nil || len(ends) == 0 {
-		return time.Time{}, err
-	}
-	return ends[0], nil
 }
 
 // List returns up to n accepted follows of a type after a place, the newest first.

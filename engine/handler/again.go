@@ -9,9 +9,10 @@ import (
 )
 
 // Pixelfed, Wafrn, Takahē and PeerTube send every Follow of one account by another under the same
-// id, and Pixelfed and Wafrn every Undo of it. Such an activity takes effect again if it cannot be
-// an old one that merely arrives once more: its actor has signed the request itself, and later
-// than the relationship has changed.
+// id, and Pixelfed and Wafrn every Undo of it. NodeBB and Wafrn do so with every Like of an object,
+// NodeBB with every Dislike and boost, and both with some Undos. Such an activity takes effect
+// again if it cannot be an old one that merely arrives once more: its actor has signed the request
+// itself, and later than the relationship or reaction has changed.
 
 // acceptedAgainAfter is the time after which a follower that sends its Follow again gets another
 // Accept, because it may not have got the earlier one.
@@ -30,8 +31,8 @@ func (r *Registry) ComesAgain(ctx context.Context, tx *user.Tx, x *Received) (bo
 // seconds.
 func (r *Received) isSignedAfter(at time.Time) bool { return r.Signed.After(at.Truncate(time.Second)) }
 
-// endTime returns the end of a follow that the activity ends: when it arrived, or when it was
-// signed if that is later, since a server's clock may be fast.
+// endTime returns the end of a follow or reaction that the activity ends: when it arrived, or when
+// it was signed if that is later, since a server's clock may be fast.
 func (r *Received) endTime() time.Time {
 	if r.Signed.After(r.Now) {
 		return r.Signed
@@ -54,11 +55,7 @@ func readmitFollow(ctx context.Context, tx *user.Tx, r *Received) (bool, error) 
 	case err != nil:
 		return false, err
 	case rel == nil:
-		ended, err := tx.Relationships.FindEnd(ctx, r.own(r.Activity.ID))
-		if err != nil || ended.IsZero() {
-			return false, err
-		}
-		return r.readmitAfter(ctx, tx, ended)
+		return r.readmitEnded(ctx, tx)
 	case rel.Status != user.Accepted || !rel.Activity.Same(r.Activity.ID):
 		return false, nil
 	}
@@ -66,16 +63,49 @@ func readmitFollow(ctx context.Context, tx *user.Tx, r *Received) (bool, error) 
 	return err == nil && (sent == nil || r.Applied.Sub(sent.Published) >= acceptedAgainAfter), err
 }
 
-// readmitUndo lets an Undo take effect again, because the actor follows the user by the Follow that
-// it names, and the request was signed after that follow began and after it ended before.
-func readmitUndo(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
-	follow := r.Activity.Object.ID
-	rel, err := tx.Relationships.Find(ctx, user.Follower, r.Actor.ID)
-	if err != nil || rel == nil || follow == "" || !rel.Activity.Same(follow) || !r.isSignedAfter(rel.CreatedAt) {
+// readmitReaction lets a reaction that arrives again take effect again, because the one that it
+// made earlier has ended.
+func readmitReaction(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
+	began, err := tx.Reactions.Began(ctx, r.own(r.Activity.ID))
+	if err != nil || !began.IsZero() {
 		return false, err
 	}
-	ended, err := tx.Relationships.FindEnd(ctx, r.own(follow))
+	return r.readmitEnded(ctx, tx)
+}
+
+// readmitUndo lets an Undo take effect again, because the actor follows the user by the Follow that
+// it names, or the reaction that it names stands, and the request was signed after that began and
+// after it ended before.
+func readmitUndo(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
+	id := r.Activity.Object.ID
+	if id == "" {
+		return false, nil
+	}
+	rel, err := tx.Relationships.Find(ctx, user.Follower, r.Actor.ID)
 	if err != nil {
+		return false, err
+	}
+	var began time.Time
+	if rel != nil && rel.Activity.Same(id) {
+		began = rel.CreatedAt
+	} else if began, err = tx.Reactions.Began(ctx, r.own(id)); err != nil {
+		return false, err
+	}
+	if began.IsZero() || !r.isSignedAfter(began) {
+		return false, nil
+	}
+	ended, err := tx.Activities.FindEnd(ctx, r.own(id))
+	if err != nil {
+		return false, err
+	}
+	return r.readmitAfter(ctx, tx, ended)
+}
+
+// readmitEnded lets the activity take effect again if its request was signed after the end of what
+// the activity did before. If that never ended, the activity takes no effect.
+func (r *Received) readmitEnded(ctx context.Context, tx *user.Tx) (bool, error) {
+	ended, err := tx.Activities.FindEnd(ctx, r.own(r.Activity.ID))
+	if err != nil || ended.IsZero() {
 		return false, err
 	}
 	return r.readmitAfter(ctx, tx, ended)

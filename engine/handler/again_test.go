@@ -177,9 +177,13 @@ func TestTheMigrationFindsWhatHasEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	next, err := migrations.FS.ReadFile("user/0045_ended_activities.up.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
 	ends := func(s *peertest.Scene) []string {
-		return s.Column(t, s.Alice, `SELECT encode(digest, 'hex') FROM ended_follows`)
+		return s.Column(t, s.Alice, `SELECT encode(digest, 'hex') FROM ended_activities`)
 	}
 	for name, end := range map[string]func(s *peertest.Scene){
 		"nothing": func(*peertest.Scene) {},
@@ -188,6 +192,12 @@ func TestTheMigrationFindsWhatHasEnded(t *testing.T) {
 		},
 		"an Undo by id": func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":"p:/follows/1"}`)
+		},
+		"an Undo of a Like": func(s *peertest.Scene) {
+			const like = `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`
+			posted("as:Public")(s)
+			s.MustSend("p:/carol", "us:/alice/inbox", like)
+			s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":`+like+`}`)
 		},
 		"a Reject": func(s *peertest.Scene) {
 			s.Act("p:/carol", `{"id":"us:/alice/activities/r","type":"Reject","actor":"us:/alice","object":"p:/follows/1"}`)
@@ -200,7 +210,7 @@ func TestTheMigrationFindsWhatHasEnded(t *testing.T) {
 		if (len(want) > 0) != (name != "nothing") {
 			t.Errorf("after %s the ends are %q", name, want)
 		}
-		if _, err := s.DB(t, s.Alice).Exec(`DROP TABLE ended_follows; ` + string(up)); err != nil {
+		if _, err := s.DB(t, s.Alice).Exec(`DROP TABLE ended_activities; ` + string(up) + string(next)); err != nil {
 			t.Fatal(err)
 		}
 		if got := ends(s); !slices.Equal(got, want) {

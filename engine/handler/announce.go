@@ -19,6 +19,7 @@ func newAnnounce() Handler {
 		ShowsObject: true,
 		About:       objectID,
 		Check:       checkObject,
+		Again:       readmitReaction,
 		Undone: func(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, error) {
 			return undoReaction(ctx, tx, r, d, user.Announce, "")
 		},

@@ -36,6 +36,7 @@ func newReview(local *actor.Local, kind string) Handler {
 		Emoji:       true,
 		About:       objectID,
 		Check:       checkObject,
+		Again:       readmitReaction,
 		Undone:      undoReview,
 		SentUndone:  unsendReaction,
 		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
@@ -43,7 +44,11 @@ func newReview(local *actor.Local, kind string) Handler {
 			if err != nil || o == nil || !conversation.ManifestOf(o.Type).Takes(kind) {
 				return Effects{}, ignoredUnless(err)
 			}
-			return Effects{}, tx.Reactions.Set(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
+			reaction := reactionOf(r.Activity, o.ID, r.Actor.ID)
+			if err := endReplaced(ctx, tx, r, reaction); err != nil {
+				return Effects{}, err
+			}
+			return Effects{}, tx.Reactions.Set(ctx, reaction, r.Now)
 		},
 		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
 			return tx.Reactions.Set(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
@@ -58,6 +63,20 @@ func reactionOf(a *vocab.Activity, object, actor vocab.ID) user.Reaction {
 		r.Kind, r.Emoji = user.Emoji, emoji
 	}
 	return r
+}
+
+// endReplaced ends the earlier review of the sender that a new one replaces. An emoji reaction
+// replaces only the same one.
+func endReplaced(ctx context.Context, tx *user.Tx, r *Received, by user.Reaction) error {
+	if by.Kind != user.Review {
+		return nil
+	}
+	before, err := tx.Reactions.Find(ctx, by)
+	if err != nil || before == nil {
+		return err
+	}
+	_, err = tx.Reactions.End(ctx, r.own(before.Activity), r.endTime())
+	return err
 }
 
 // findShown returns the stored object with the given id. It returns nil if there is no such
@@ -123,13 +142,13 @@ func undoReview(ctx context.Context, tx *user.Tx, r *Received, d doing) (bool, e
 // activity, or by object, kind and emoji if the activity never arrived.
 func undoReaction(ctx context.Context, tx *user.Tx, r *Received, d doing, kind, emoji string) (bool, error) {
 	if d.stored {
-		return tx.Reactions.Remove(ctx, d.id, r.Actor.ID)
+		return tx.Reactions.End(ctx, r.own(d.id), r.endTime())
 	}
 	there, err := tx.Reactions.Find(ctx, user.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
 	if err != nil || there == nil || !mayTakeBack(d.kind, there) {
 		return false, err
 	}
-	if _, err := tx.Reactions.Remove(ctx, there.Activity, r.Actor.ID); err != nil {
+	if _, err := tx.Reactions.End(ctx, r.own(there.Activity), r.endTime()); err != nil {
 		return false, err
 	}
 	return true, tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: r.Actor.ID})

@@ -102,7 +102,7 @@ func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 }
 
 // tables are all tables of a user's database that a scene may fill.
-var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "ended_follows", "feed", "reactions", "groups", "delivery_jobs",
+var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "ended_activities", "feed", "reactions", "groups", "delivery_jobs",
 	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes", "unnamed_recipients", "requests", "correspondents", "attempts", "event_window", "feed_marks", "search_index", "search_progress",
 	"mls_inbox", "mls_welcomes", "conversations", "mls_key_packages"}
 
