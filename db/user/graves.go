@@ -65,7 +65,7 @@ func (t Objects) addGraves(ctx context.Context, graves []Grave, now time.Time) (
 	// The activities that carried the objects contain the objects' words, too.
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array') RETURNING a.uri`, uris, tombstones).Query(t.touchRows)
-	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{instrument}', to_jsonb(object_uri)) WHERE object_uri = ANY($1) AND jsonb_typeof(raw -> 'instrument') = 'object'
+	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{instrument}', to_jsonb(object_uri)) WHERE object_uri = ANY($1) AND jsonb_typeof(raw -> 'instrument') IN ('object', 'array')
 		RETURNING uri`, uris).Query(t.touchRows)
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object,object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', g.uri)) RETURNING a.uri`, uris, tombstones).Query(t.touchRows)

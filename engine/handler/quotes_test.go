@@ -249,10 +249,11 @@ func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 func TestADeletedQuoteLeavesNoWords(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
-	for _, to := range []string{"as:Public", "p:/carol/followers"} {
+	for to, body := range map[string]string{"as:Public": request, "p:/carol/followers": strings.Replace(request, "as:Public", "p:/carol/followers", 1),
+		"as:Public, in a list": strings.Replace(request, quoting, "["+quoting+"]", 1)} {
 		s := stage.Scene(t)
 		s.Posts("us:/alice/objects/1", "as:Public")
-		s.MustSend("p:/carol", "us:/alice/inbox", strings.Replace(request, "as:Public", to, 1))
+		s.MustSend("p:/carol", "us:/alice/inbox", body)
 		s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/notes/q"}`)
 		held := s.Column(t, s.Alice, `SELECT concat(raw, readable) FROM objects UNION ALL SELECT raw::text FROM activities`)
 		if slices.ContainsFunc(held, func(raw string) bool { return strings.Contains(raw, "<p>see") }) {
