@@ -86,3 +86,19 @@ func TestACreateAddsTheStampThatItsRequestGot(t *testing.T) {
 		t.Errorf("the post claims %q, want %q", got, stamp)
 	}
 }
+
+// A post names its stamp, and the stamp the post, by objects. Both are stored as ids, by which the
+// prune finds that the stamp is still needed.
+func TestTheStampOfAQuoteIsStoredAsAnID(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	s.Follows("p:/carol")
+	s.Actor("q:/dora")
+	s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/dora","to":"as:Public","content":"one"}`)
+	s.Serve("q:/stamps/1", `{"id":"q:/stamps/1","type":"QuoteAuthorization","attributedTo":"q:/dora","interactingObject":{"id":"p:/notes/q","type":"Note"},"interactionTarget":"q:/notes/1"}`)
+	s.MustSend("p:/carol", "us:/inbox", createOf(`{"id":"p:/notes/q","type":"Note","attributedTo":"p:/carol","to":"as:Public","quote":"q:/notes/1","quoteAuthorization":{"id":"q:/stamps/1","type":"QuoteAuthorization"}}`, toAll))
+	got := s.Column(t, s.Alice, `SELECT concat_ws(' ', raw ->> 'quoteAuthorization', raw ->> 'interactingObject') FROM objects ORDER BY uri`)
+	if want := []string{s.Long("q:/stamps/1"), s.Long("p:/notes/q")}; !slices.Equal(got, want) {
+		t.Errorf("stored are %q, want %q", got, want)
+	}
+}

@@ -186,9 +186,9 @@ type Object struct {
 
 // Stored returns the object in the form in which users' databases store it. The form names other
 // objects and actors by canonical ids, and types by their short names. It has no hidden recipients
-// and no authors of other servers, and names its authors in forms that the database finds (see
-// WithOwnAuthors). It has a stamp (see QuoteAuthorization) only if the stamp was verified. The
-// result readable holds the texts that readers are shown.
+// and no authors of other servers, and names its authors and stamps in forms that the database
+// finds (see WithOwnAuthors and withPlainStamps). It has a stamp (see QuoteAuthorization) only if
+// the stamp was verified. The result readable holds the texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
@@ -196,7 +196,7 @@ func (o *Object) Stored() (doc, readable json.RawMessage) {
 		if !o.approved {
 			d = d.withoutClaim()
 		}
-		o.stored.doc = d.WithOwnAuthors().WithoutHidden().JSON()
+		o.stored.doc = d.withPlainStamps().WithOwnAuthors().WithoutHidden().JSON()
 		readable := Readable(o.Doc, o.raw, o.at...)
 		if o.isOwn {
 			readable = withAuthorsText(readable, o.Doc)

@@ -107,6 +107,19 @@ func (d Doc) withoutClaim() Doc {
 	return d
 }
 
+// withPlainStamps returns the document with the stamp of a quote, and the post that a stamp
+// approves, as ids. The database finds them in no other form. It returns d itself if nothing
+// changes.
+func (d Doc) withPlainStamps() Doc {
+	for _, name := range []string{authorization, "interactingObject"} {
+		if r, err := d.Ref(name); err == nil && r.Doc != nil && r.ID != "" {
+			d = maps.Clone(d)
+			d[name] = string(r.ID)
+		}
+	}
+	return d
+}
+
 // quoteTerms returns the JSON-LD terms for quotes in documents that this engine makes.
 func quoteTerms() Doc {
 	return Doc{
