@@ -16,7 +16,7 @@ import (
 func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
-		all = append(all, p.actorsBehind(x)...)
+		all = append(all, x.actorsBehind(p.Handlers)...)
 	}
 	blocked, err := tx.Blocks.FindAmong(ctx, all)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applyin
 	}
 	for _, x := range batch {
 		x.blocked = p.isRefused(x) || p.Handlers.IsApart(x.Activity) && isOfRefusedMember(x.Activity, p.Gate)
-		for _, id := range p.actorsBehind(x) {
+		for _, id := range x.actorsBehind(p.Handlers) {
 			x.blocked = x.blocked || blocked[id]
 		}
 	}
@@ -33,17 +33,17 @@ func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applyin
 
 // actorsBehind returns the activity's actor and all authors of the objects it brings. A post that
 // is only quoted, and the stamp that approves the quote, are not such objects.
-func (p *applier) actorsBehind(x *applying) []vocab.ID {
+func (x *applying) actorsBehind(handlers *handler.Registry) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
 	if by, _ := handler.Announced(x.Activity); by != "" && x.Activity.Type == vocab.Announce {
 		ids = append(ids, by)
 	}
-	for _, id := range p.Handlers.Needs(x.Activity) {
+	for _, id := range handlers.Needs(x.Activity) {
 		if o := x.fetched[id]; o != nil {
 			ids = append(ids, o.Authors()...) // a Tombstone has no author
 		}
 	}
-	if p.Handlers.Lookup(x.Activity).Words {
+	if handlers.Lookup(x.Activity).Words {
 		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // validateSchema has parsed them
 		ids = append(ids, authors...)
 	}
@@ -54,7 +54,7 @@ func (p *applier) actorsBehind(x *applying) []vocab.ID {
 // Move. Receive has checked this already, but the policy may have changed while the activity
 // waited in the journal, and an embedded object may have several authors.
 func (p *applier) isRefused(x *applying) bool {
-	ids := p.actorsBehind(x)
+	ids := x.actorsBehind(p.Handlers)
 	if x.Target != nil {
 		ids = append(ids, x.Target.ID)
 	}

@@ -28,7 +28,7 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 		if p.Handlers.Answers(x.Activity) {
 			ids = append(ids, x.undoneID())
 		}
-		actors = append(actors, p.actorsBehind(x)...)
+		actors = append(actors, x.actorsBehind(p.Handlers)...)
 		objects = append(objects, user.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
 		for id, o := range x.fetched {
 			objects = append(objects, user.Owned{ID: id, Actor: o.AttributedTo})
