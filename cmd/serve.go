@@ -93,7 +93,7 @@ func heedHangups(log *slog.Logger) func() {
 		for {
 			select {
 			case <-hangups:
-				log.Info("nothing to be read again", "hint", "policy and profiles are followed as they change; settings need a restart")
+				log.Info("nothing to be read again", "hint", "policy, profiles and the certificate are followed as they change; settings need a restart")
 			case <-over:
 				return
 			}

@@ -80,7 +80,7 @@ var settings = []setting{
 	{key: "events.memory", at: func(c *config) pflag.Value { return (*size)(&c.Engine.Events.Memory) },
 		help: "memory of all streams together: 16MiB to 1TiB. Beyond it the streams of users who were idle for longest are shortened"},
 	{key: "tls.cert", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Cert) },
-		help: "PEM file with the certificate chain; empty: plain HTTP behind a proxy"},
+		help: "PEM file with the certificate chain; empty: plain HTTP behind a proxy. A renewed one is used within a minute"},
 	{key: "tls.key", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Key) },
 		help: "PEM file with the certificate's key"},
 	{key: "trusted_proxies", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.TrustedProxies) },

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -58,7 +59,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	if err := in.OpenRedis(ctx, true); err != nil {
 		return nil, err
 	}
-	in.Metrics.MustRegister(openReports{in}, newPausedGauge(in))
+	cert := &certificate{cert: in.Config.TLS.Cert, key: in.Config.TLS.Key, log: in.Log.With("component", "server"), now: in.Now}
+	in.Metrics.MustRegister(openReports{in}, newPausedGauge(in), newNotAfterGauge(cert))
 	// The inbox and the deliveries use database connections of the class pool.Work. The requests
 	// of users use those of the class pool.Owner.
 	owners := in.DB.As(pool.Owner)
@@ -101,7 +103,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		user.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed}, user.Subscriber{Name: "members", Committed: p.members.Committed},
 		user.Subscriber{Name: "stock", Committed: p.stock.Committed})
 	log := slog.NewLogLogger(in.Log.With("component", "server").Handler(), slog.LevelDebug) // gets the errors of broken connections
-	p.public = &http.Server{Handler: s.Public(), ErrorLog: log}
+	p.public = &http.Server{Handler: s.Public(), ErrorLog: log, TLSConfig: &tls.Config{GetCertificate: cert.current}}
 	p.admin = &http.Server{Handler: s.Admin(in.Config.AdminPprof), ErrorLog: log}
 	server.Harden(p.public, in.Config.TrustedProxies)
 	server.Harden(p.admin, nil)

@@ -176,8 +176,8 @@ func (e *Engine) prepareInstance(ctx context.Context, p *parts) (release func(),
 
 // servePublic answers requests on the public listener, with TLS if a certificate is set.
 func (e *Engine) servePublic(p *parts, l net.Listener) error {
-	if c := e.in.Config.TLS; c.Cert != "" {
-		return p.public.ServeTLS(l, c.Cert, c.Key)
+	if e.in.Config.TLS.Cert != "" {
+		return p.public.ServeTLS(l, "", "") // its TLSConfig has the certificate
 	}
 	return p.public.Serve(l)
 }
