@@ -142,6 +142,10 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		t.Errorf("of what there is not, deliver retry tells %+v", r)
 	}
 	ill.down.Store(false)
+	clockSetBack := func() {
+		alice.Column(t, `UPDATE deliveries SET updated_at = now() + interval '1 day' WHERE status = 'pending' RETURNING ''`)
+	}
+	clockSetBack()
 	if r := retry(0, "alice", "--host", illHost); r.Matched != 1 || r.Requeued != 1 {
 		t.Errorf("deliver retry tells %+v", r)
 	}
@@ -152,6 +156,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	ill.down.Store(true)
 	second := post().ActivityID
 	await(second, user.JobPartial)
+	clockSetBack()
 	if r := retry(3, "--all", "--wait"); r.Matched != 1 || r.Failed != 1 || r.Delivered != 0 || r.Hosts[0].Error == "" || r.Hosts[0].NextAt == nil {
 		t.Errorf("deliver retry --wait tells %+v, want that it failed again", r)
 	}

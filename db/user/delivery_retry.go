@@ -15,9 +15,9 @@ const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k 
 // that a process has leased, nor failed ones whose content was taken back (see superseded).
 type DeliveryChoice struct {
 	DeliveryFilter
-	States []string  // any of DeliveryPending, DeliveryParked and DeliveryFailed
-	Except []string  // hosts whose deliveries are left as they are
-	Before time.Time // only deliveries not updated since then; zero: all
+	States []string // any of DeliveryPending, DeliveryParked and DeliveryFailed
+	Except []string // hosts whose deliveries are left as they are
+	But    []int64  // deliveries that are left as they are
 }
 
 // of adds the conditions of c on deliveries d of jobs j.
@@ -34,8 +34,8 @@ func (c DeliveryChoice) of(t *terms, types Types, now time.Time) {
 	if !c.Since.IsZero() {
 		t.and(`d.created_at >= @since`, "since", c.Since)
 	}
-	if !c.Before.IsZero() {
-		t.and(`d.updated_at < @before`, "before", c.Before)
+	if len(c.But) > 0 {
+		t.and(`d.id <> ALL(@but)`, "but", c.But)
 	}
 	t.and(`NOT (`+superseded+`)`, "take_back", types.TakeBack)
 }

@@ -79,7 +79,7 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 		}
 		defer release()
 	}
-	run := retry{in: ds.in, c: c, r: &r, began: ds.in.Now()}
+	run := retry{in: ds.in, c: c, r: &r}
 	if run.paused, err = ds.findPaused(ctx); err != nil {
 		return r, err
 	}
@@ -115,7 +115,6 @@ type retry struct {
 	in     *instance.Instance
 	c      RetryChoice
 	r      *RetryReport
-	began  time.Time
 	paused map[string]bool // by host
 
 	mu     sync.Mutex // guards r while several goroutines send
@@ -126,7 +125,7 @@ type retry struct {
 func (t *retry) matchUser(ctx context.Context, u vocab.Username) error {
 	var chosen []user.ChosenHost
 	err := t.in.DB.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
-		chosen, err = tx.Deliveries.CountChosen(ctx, user.DeliveryChoice{DeliveryFilter: t.c.DeliveryFilter, States: t.c.States}, t.began)
+		chosen, err = tx.Deliveries.CountChosen(ctx, user.DeliveryChoice{DeliveryFilter: t.c.DeliveryFilter, States: t.c.States}, t.in.Now())
 		return err
 	})
 	for _, h := range chosen {
@@ -165,10 +164,10 @@ func (t *retry) requeueHosts(ctx context.Context) error {
 	return nil
 }
 
-// matchedChoice selects the matched deliveries of a user to a host, except those that have
-// changed since the run began.
-func (t *retry) matchedChoice(h *RetriedHost) user.DeliveryChoice {
-	c := user.DeliveryChoice{DeliveryFilter: t.c.DeliveryFilter, States: t.c.States, Before: t.began}
+// matchedChoice selects the matched deliveries of a user to a host, except those with the ids in
+// the parameter but.
+func (t *retry) matchedChoice(h *RetriedHost, but []int64) user.DeliveryChoice {
+	c := user.DeliveryChoice{DeliveryFilter: t.c.DeliveryFilter, States: t.c.States, But: but}
 	c.Hosts = []string{h.Host}
 	return c
 }
@@ -176,10 +175,10 @@ func (t *retry) matchedChoice(h *RetriedHost) user.DeliveryChoice {
 // requeueHost makes a user's deliveries to a host due, and notifies the serving process. If the
 // notification is lost, that process finds the deliveries when it next checks all users.
 func (t *retry) requeueHost(ctx context.Context, h *RetriedHost) error {
-	for left := h.Matched; left > 0; {
+	for left, after := h.Matched, int64(0); left > 0; {
 		var rows []user.Requeued
 		err := t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *user.Tx) (err error) {
-			rows, err = tx.Deliveries.Requeue(ctx, t.matchedChoice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.in.Now())
+			rows, err = tx.Deliveries.Requeue(ctx, t.matchedChoice(h, nil), t.c.ResetAttempts, after, min(left, deliveryPage), t.in.Now())
 			return err
 		})
 		if err != nil {
@@ -188,10 +187,10 @@ func (t *retry) requeueHost(ctx context.Context, h *RetriedHost) error {
 		t.mu.Lock()
 		t.r.Requeued += len(rows)
 		t.mu.Unlock()
-		left -= len(rows)
 		if len(rows) == 0 {
 			break
 		}
+		left, after = left-len(rows), rows[len(rows)-1].ID
 	}
 	if err := t.in.DB.Instance.Hosts.Probe(ctx, []string{h.Host}); err != nil {
 		return err

@@ -91,14 +91,18 @@ func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) 
 // that delivery succeeds.
 func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
+	var tried []int64 // deliveries that this run has attempted; some are pending again
 	for left := h.Matched; left > 0 && silent < hopeless; {
 		n := min(left, retryBatch)
 		if probe {
 			n = 1
 		}
-		rows, err := t.claimBatch(ctx, h, n)
+		rows, err := t.claimBatch(ctx, h, tried, n)
 		if err != nil || len(rows) == 0 {
 			return err
+		}
+		for _, d := range rows {
+			tried = append(tried, d.ID)
 		}
 		ends, err := t.attemptBatch(ctx, h.User, rows)
 		if err := t.recordBatch(ctx, h.User, ends); err != nil {
@@ -135,11 +139,11 @@ func (t *retry) recordBatch(ctx context.Context, u vocab.Username, ends []delive
 }
 
 // claimBatch leases deliveries for the longest time that their attempts can take, with two
-// requests for each attempt.
-func (t *retry) claimBatch(ctx context.Context, h *RetriedHost, n int) (rows []user.Delivery, err error) {
+// requests for each attempt. It leaves out the deliveries that the run has tried.
+func (t *retry) claimBatch(ctx context.Context, h *RetriedHost, tried []int64, n int) (rows []user.Delivery, err error) {
 	lease := time.Minute + 2*t.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
 	err = t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *user.Tx) (err error) {
-		rows, err = tx.Deliveries.ClaimChosen(ctx, t.matchedChoice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
+		rows, err = tx.Deliveries.ClaimChosen(ctx, t.matchedChoice(h, tried), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
 		return err
 	})
 	return rows, err
