@@ -126,6 +126,7 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 // Close releases everything that Open acquired. It stops the private servers unless another
 // process uses them.
 func (in *Instance) Close(ctx context.Context) error {
+	in.serving.telling.Wait()
 	if in.Client != nil {
 		in.Client.Close()
 	}

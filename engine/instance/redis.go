@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -53,9 +54,14 @@ func (in *Instance) newCache(k *keyspace.Keyspace, reg prometheus.Registerer) *c
 // serving holds this process's access to the cache of the process that serves.
 type serving struct {
 	once     sync.Once
+	telling  sync.WaitGroup     // calls of tellServing
 	keyspace *keyspace.Keyspace // nil: there is no cache
 	cache    *cache.Cache
 }
+
+// tellTime limits the time for telling the process that serves about a commit. The writer waits
+// for only a part of it (see user.Subscriber), and Close for all of it.
+const tellTime = 10 * time.Second
 
 // tellServing tells the process that serves about a commit of this process. That process then
 // emits the new events within a second, and its cache no longer shows the data that c changed.
@@ -64,12 +70,16 @@ func (in *Instance) tellServing(ctx context.Context, c user.Commit) {
 		return
 	}
 	s := &in.serving
+	s.telling.Add(1)
+	defer s.telling.Done()
 	s.once.Do(func() { in.openServing(ctx) })
-	err := in.DB.Instance.Users.MarkEventsDue(ctx, c.User)
+	var err error
 	if s.cache != nil {
-		err = errors.Join(err, feed.Drop(ctx, s.cache, c))
+		err = feed.Drop(ctx, s.cache, c)
 	}
-	if err != nil {
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	defer cancel()
+	if err = errors.Join(err, in.DB.Instance.Users.MarkEventsDue(longer, c.User)); err != nil {
 		in.Log.WarnContext(ctx, "a change may reach readers and programs late", "user", c.User, "err", err)
 	}
 }
