@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// MaxFile is the size of the largest configuration or key in an archive, in bytes. The policy of
-	// an instance may have a million domains.
+	// MaxFile is the size of the largest file in an archive, in bytes: of the policy of an instance,
+	// which may have a million domains.
 	MaxFile = 64 << 20
 
-	maxSums = 256 << 20 // bytes of the sums, which is enough for two million entries
+	maxEntry = 16 << 20  // bytes of one entry that is no Document, nor the policy, nor the sums
+	maxSums  = 256 << 20 // bytes of the sums, which is enough for two million entries
 )
 
 // File is a configuration or a key in an archive.
@@ -236,10 +237,12 @@ func maxSize(name string) int64 {
 	switch {
 	case name == sumsName:
 		return maxSums
+	case name == Name{Kind: Config}.String():
+		return MaxFile
 	case documentForm.MatchString(name) && name != FirstEntry:
 		return maxUserBytes
 	}
-	return MaxFile
+	return maxEntry
 }
 
 // nextEntry advances to the next entry. It refuses an entry that is not a plain file, has holes,

@@ -33,7 +33,7 @@ func TestRow12AHostLogsACiphertextUnderTheFirstName(t *testing.T) {
 			h.as("p:/dave").sends(mine, "PrivateMessage", his)
 			h.want("the log", logged, lineOf("2 1 application "+order[0][3:], words), lineOf("3 1 application erin", hers), lineOf("4 1 application dave", his))
 			h.want("told", toldMessages, order[0][3:]+" contact", "erin contact", "dave contact")
-			h.want("members", `SELECT count(*)::text FROM conversation_members WHERE left_seq IS NULL`, "3")
+			h.want("members", `SELECT count(*)::text FROM conversation_members WHERE left_seq IS NULL`, "4")
 			h.want("nothing is kept beside the log", keptMessages)
 		})
 	}

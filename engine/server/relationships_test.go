@@ -27,7 +27,7 @@ func TestAProgramLearnsWhoItIs(t *testing.T) {
 	for _, scope := range []string{"read", "write", "llm", "admin"} {
 		var got me
 		f.get("/api/me", bearerToken(f.token(f.alice, scope))).want(t, 200).decode(t, &got)
-		want := me{User: "alice", URI: string(f.local.ID(f.alice)), Handle: f.local.Handle(f.alice), Followers: 1, Scopes: []string{scope}}
+		want := me{User: "alice", Name: "alice", URI: string(f.local.ID(f.alice)), Handle: f.local.Handle(f.alice), Followers: 1, Scopes: []string{scope}}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("scope %s (-want +got):\n%s", scope, d)
 		}
