@@ -379,8 +379,8 @@ func readUserFile(in *instance.Instance, f file) ([]byte, error) {
 	return readFile(f.path)
 }
 
-// readFile returns the content of a file that an archive can have. The fault is TooLarge if the file
-// is larger.
+// readFile returns the content of a file that an archive can have. The fault is TooLarge if the
+// file is larger.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// MaxFile is the size of the largest file in an archive, in bytes: of the policy of an instance,
-	// which may have a million domains.
+	// MaxFile is the size of the largest file in an archive, in bytes. That is the policy of an
+	// instance, which may have a million domains.
 	MaxFile = 64 << 20
 
 	maxEntry = 16 << 20  // bytes of one entry that is no Document, nor the policy, nor the sums

@@ -67,8 +67,8 @@ func isAnyRefused(ids []vocab.ID, g *policy.Gate) bool {
 
 // isOfRefusedMember reports whether an activity that a handler stores itself brings a message whose
 // sender the policy refuses. The host that passes the message on is not refused, so isRefused is
-// false. The handler decides, as for a member that the user blocks: it stores most messages, because
-// the commits of other members build on them.
+// false. The handler decides, as for a member that the user blocks: it stores most messages,
+// because the commits of other members build on them.
 func isOfRefusedMember(a *vocab.Activity, g *policy.Gate) bool {
 	senders, _ := a.Object.Doc.IDs("attributedTo") // the handler's Check has parsed them
 	return isAnyRefused(senders, g)
