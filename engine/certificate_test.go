@@ -52,7 +52,7 @@ func TestARenewedCertificateIsUsed(t *testing.T) {
 		}
 	})
 	defer serving.Wait()
-	defer p.public.Close() //nolint:errcheck // the test is over
+	defer p.public.Close()
 
 	shown := func() int64 {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestARenewedCertificateIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // nothing was written
+		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	for _, step := range []struct {
