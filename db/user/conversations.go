@@ -132,15 +132,10 @@ func (t Conversations) Join(ctx context.Context, id uuid.UUID, actors []vocab.ID
 	return err
 }
 
-// MakeRoom removes up to n members from a conversation without a host. It removes only members that
-// have sent neither a message of the conversation nor a Welcome to it, and not the user, who is the
-// parameter me. It returns how many it removed.
-func (t Conversations) MakeRoom(ctx context.Context, id uuid.UUID, me vocab.ID, n int) (int64, error) {
-	return t.execBeside(ctx, "remove silent members", `DELETE FROM conversation_members WHERE conversation_id = @id AND actor_uri IN
-		(SELECT actor_uri FROM conversation_members m WHERE conversation_id = @id AND left_seq IS NULL AND actor_uri <> @me
-			AND NOT EXISTS (SELECT FROM mls_inbox WHERE conversation_id = @id AND sender_uri = m.actor_uri)
-			AND NOT EXISTS (SELECT FROM mls_welcomes WHERE conversation_id = @id AND sender_uri = m.actor_uri) ORDER BY actor_uri LIMIT @n)`,
-		named{"id": id, "me": me, "n": n})
+// Forget removes members from a conversation, as if they had never been members.
+func (t Conversations) Forget(ctx context.Context, id uuid.UUID, actors []vocab.ID) error {
+	_, err := t.execBeside(ctx, "forget members", `DELETE FROM conversation_members WHERE conversation_id = $1 AND actor_uri = ANY($2::text[])`, id, texts(actors))
+	return err
 }
 
 // Leave ends the membership of actors, and stores seq as the number of the log at which it ended.

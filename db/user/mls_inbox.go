@@ -164,9 +164,11 @@ func (t Messages) CountOutside(ctx context.Context, id uuid.UUID) ([]Waiting, er
 		AND sender_uri NOT IN (SELECT actor_uri FROM conversation_members WHERE conversation_id = $1) GROUP BY sender_uri`, id)
 }
 
-// ListSenders returns those of the actors that have sent a message of a conversation.
+// ListSenders returns those of the actors that have sent a message of a conversation, or a Welcome
+// to it, which is still stored.
 func (t Messages) ListSenders(ctx context.Context, id uuid.UUID, actors []vocab.ID) (senders []vocab.ID, err error) {
-	err = t.query(ctx, "look for senders", column(&senders), `SELECT DISTINCT sender_uri FROM mls_inbox WHERE conversation_id = $1 AND sender_uri = ANY($2::text[]) ORDER BY 1`, id, texts(actors))
+	err = t.query(ctx, "look for senders", column(&senders), `SELECT sender_uri FROM mls_inbox WHERE conversation_id = $1 AND sender_uri = ANY($2::text[])
+		UNION SELECT sender_uri FROM mls_welcomes WHERE conversation_id = $1 AND sender_uri = ANY($2::text[]) ORDER BY 1`, id, texts(actors))
 	return senders, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -313,28 +312,4 @@ func (r *receiver) isOutsider(ctx context.Context, members []user.ConversationMe
 	}
 	invites, err := r.tx.Welcomes.IsInviter(ctx, r.conversation.ID, actor)
 	return !invites, err
-}
-
-// noteNamed handles a member's message in a conversation without a host. It makes the sender and
-// the actors that the message names members, because the sender's device sends the message to all
-// members. Names alone fill no group: if there are too many, members that have never sent give way
-// to named actors that have.
-func (r *receiver) noteNamed(ctx context.Context, members []user.ConversationMember) error {
-	named := slices.DeleteFunc(append([]vocab.ID{r.entry.sender}, audience.Open(r.Activity.Addressing)...), func(id vocab.ID) bool {
-		return id == r.Me || slices.ContainsFunc(members, func(m user.ConversationMember) bool { return m.Actor == id }) // a user who has left stays out
-	})
-	id, room := r.conversation.ID, mls.MaxMembers-len(members)
-	if len(named) > room {
-		senders, err := r.tx.Messages.ListSenders(ctx, id, named)
-		if err != nil {
-			return err
-		}
-		named = append(senders, slices.DeleteFunc(named, func(id vocab.ID) bool { return slices.Contains(senders, id) })...)
-		made, err := r.tx.Conversations.MakeRoom(ctx, id, r.Me, max(0, len(senders)-room))
-		if err != nil {
-			return err
-		}
-		room += int(made)
-	}
-	return r.tx.Conversations.Join(ctx, id, named[:min(len(named), max(0, room))], user.RoleMember, 0)
 }
