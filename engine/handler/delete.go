@@ -68,6 +68,12 @@ func newDelete(local *actor.Local, types *Registry) Handler {
 				}
 			}
 			e := Effects{Remembered: true}
+			if stored == nil { // it may be an activity that is still on its way
+				if _, err := tx.Activities.Claim(ctx, []user.Owned{r.own(id)}); err != nil {
+					return Effects{}, err
+				}
+				e.Disabled = []vocab.ID{id}
+			}
 			if _, err := tx.Objects.Bury(ctx, newGrave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
 				return e, ignoredUnless(err)
 			}

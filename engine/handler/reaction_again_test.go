@@ -74,3 +74,16 @@ func TestALikeComesAgainAfterADislike(t *testing.T) {
 		}
 	}
 }
+
+// A boost arrives after the Delete by which its server takes it back. It takes no effect.
+func TestABoostThatWasTakenBackBeforeItArrivedTakesNoEffect(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	s.Follows("p:/carol")
+	s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","content":"real",`+toAll+`}`)
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol",`+toAll+`,"object":{"id":"p:/boosts/1","type":"Tombstone"}}`)
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",`+toAll+`,"object":"q:/notes/1"}`)
+	if got := s.Column(t, s.Alice, `SELECT activity_uri FROM reactions UNION ALL SELECT activity_uri FROM feed`); len(got) > 0 {
+		t.Errorf("the boosts are %q, want none", got)
+	}
+}
