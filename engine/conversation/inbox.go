@@ -29,6 +29,8 @@ type Arrival struct {
 	// Tells reports whether an event may be added. The parameter trust says how far the user
 	// trusts the actor who causes the event. If Tells is nil, all events are permitted.
 	Tells func(trust string) bool
+
+	Refuses func(vocab.ID) bool // reports whether the operator refuses an actor
 }
 
 func (a Arrival) tells(trust string) bool { return a.Tells == nil || a.Tells(trust) }

@@ -64,10 +64,11 @@ func (d Deps) orderEarly(ctx context.Context, r *receiver, c *user.HostedConvers
 	}
 }
 
-// orderKept puts an early message into the log, unless the host has blocked its sender since.
+// orderKept puts an early message into the log, unless the host has blocked its sender since, or
+// the operator refuses the sender by now.
 func (d Deps) orderKept(ctx context.Context, r *receiver, c *user.HostedConversation, w user.EarlyMessage) error {
 	blocked, err := r.tx.Blocks.FindAmong(ctx, []vocab.ID{w.Sender})
-	if err != nil || blocked[w.Sender] {
+	if err != nil || blocked[w.Sender] || r.Refuses != nil && r.Refuses(w.Sender) {
 		return err
 	}
 	e, err := entryOf(w.Content)

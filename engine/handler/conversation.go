@@ -118,7 +118,7 @@ func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arriva
 		if !r.Named { // it is forwarded, or came to the shared inbox without naming the user
 			return Effects{}, ErrIgnored
 		}
-		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat, Tells: r.Tells})
+		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat, Tells: r.Tells, Refuses: r.Refuses})
 		if err == nil && !o.Kept {
 			err = ErrIgnored
 		}

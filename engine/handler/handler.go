@@ -136,6 +136,8 @@ type Received struct {
 	// the user's trust in the actor who causes the event. Tells counts the events that it does
 	// not permit.
 	Tells func(trust string) bool
+
+	Refuses func(vocab.ID) bool // reports whether the policy refuses an actor
 }
 
 // Effects is the result of a handler for an activity that a user received. The later steps of

@@ -14,6 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Outcomes of an activity for one user.
@@ -65,6 +66,7 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 		batch[n] = item.(*applying)
 		batch[n].reset(tx, p.Now())
 		batch[n].Tells = p.tells(batch[n])
+		batch[n].Refuses = func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil }
 	}
 	claimed, err := p.claimIDs(ctx, tx, batch)
 	if err != nil {

@@ -78,6 +78,18 @@ func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsBlocked(t *testing.T) {
 	h.want("waiting", earlyOnes)
 }
 
+// The operator refuses dave's server while his message waits. The commit of another member does not
+// order it.
+func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsRefused(t *testing.T) {
+	h := newMixed(t)
+	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
+	h.Suspend(h.ID("p:/dave"))
+	h.by = "p:/frank"
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	h.want("the log", entries, "2 1 commit frank")
+	h.want("waiting", earlyOnes)
+}
+
 // Only members whose servers know the draft alone can be ahead of the host, and only in the group
 // that the conversation has. No member makes more than 50 messages wait.
 func TestFewMessagesOfAnEpochToComeWait(t *testing.T) {
