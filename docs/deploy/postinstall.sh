@@ -10,10 +10,9 @@ fi
 
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	if [ -n "$2" ] && systemctl is-active --quiet lightweb.service; then # an upgrade: $2 is the version before
-		# The schema of each user is brought up to date while the old version serves.
+	if [ -n "$2" ]; then # an upgrade: $2 is the version before, which may still serve
 		runuser -u lightweb -- /usr/bin/lightweb db migrate --config /etc/lightweb/lightweb.toml ||
 			echo "lightweb: run 'lightweb db migrate' as the account lightweb; users whose databases are behind are answered 503" >&2
-		systemctl restart lightweb.service
+		systemctl try-restart lightweb.service
 	fi
 fi

@@ -45,6 +45,9 @@ func (s *recovery) postReport(a *answer, r *http.Request, _ httprouter.Params) e
 	}
 	var at *conversation.Place
 	if place, isHosted := s.members.PlaceOf(c); isHosted {
+		if err := s.members.CheckHost(r.Context(), place.Host); err != nil {
+			return err
+		}
 		at = &place
 	}
 	if err := s.registry.Report(r.Context(), at, s.local.ID(t.User), conversation.Report{Reason: body.Reason, Epoch: body.Epoch}); err != nil {

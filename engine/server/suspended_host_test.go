@@ -28,8 +28,11 @@ func TestASuspendedUserHostsNothing(t *testing.T) {
 		"a member here commits":         func() response { return k.post(him, his+"/commits", commit) },
 		"a member here asks for resets": func() response { return k.post(him, his+"/reset", map[string]any{}) },
 		"a member here reads":           func() response { return k.get(his+"/group-info", bearerToken(k.tokens[him])) },
-		"a member elsewhere sends":      func() response { return k.submit("/messages", message) },
-		"a member elsewhere reads":      func() response { return k.look("/log", k.carolKey) },
+		"a member here is out of step": func() response {
+			return k.post(him, "/api/mls/recovery-reports", map[string]any{"conversationId": strings.TrimPrefix(his, "/api/conversations/"), "reason": "forked", "epoch": 0})
+		},
+		"a member elsewhere sends": func() response { return k.submit("/messages", message) },
+		"a member elsewhere reads": func() response { return k.look("/log", k.carolKey) },
 	}
 	k.state(k.alice, instance.UserSuspended)
 	for name, ask := range asked {
