@@ -59,11 +59,6 @@ func (s Relays) Find(ctx context.Context, actor vocab.ID) (*Relay, error) {
 	return postgres.First[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays WHERE actor_uri = $1`, actor)
 }
 
-// FindByFollow returns the relay to which this Follow was sent, nil when there is none.
-func (s Relays) FindByFollow(ctx context.Context, follow vocab.ID) (*Relay, error) {
-	return postgres.First[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays WHERE follow_uri = $1`, follow)
-}
-
 // FindFollow returns the id of any Follow that was sent to a relay, empty when there is none.
 func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
 	var follow vocab.ID

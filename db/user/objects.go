@@ -115,6 +115,15 @@ func (t Objects) Find(ctx context.Context, uri vocab.ID) (*Object, error) {
 	return one[Object](ctx, t.tx, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1`, uri)
 }
 
+// FindLiving returns what an object says, or nil if there is none or it was deleted.
+func (t Objects) FindLiving(ctx context.Context, uri vocab.ID) (*vocab.Object, error) {
+	stored, err := t.Find(ctx, uri)
+	if err != nil || stored == nil || stored.DeletedAt != nil {
+		return nil, err
+	}
+	return stored.Parse()
+}
+
 // Hold protects objects from being pruned until the transaction ends. It reports whether all of
 // them are stored.
 func (t Objects) Hold(ctx context.Context, uris []vocab.ID) (bool, error) {

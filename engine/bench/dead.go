@@ -107,7 +107,7 @@ func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, g
 	if err := c.awaitSettled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // the successful deliveries to the other hosts are recorded a moment later
 		return Measurement{}, err
 	}
-	if m.Counts["owed"], err = i.countOwed(ctx, c.user); err != nil {
+	if m.Counts["owed"], err = i.beside.CountOwed(ctx, c.user.name); err != nil {
 		return Measurement{}, err
 	}
 	m.Figures = append(reachFigures(all, 50), m.Figures...)
@@ -136,7 +136,7 @@ func (i *testbed) awaitProbe(ctx context.Context, gone *peer, n int64) error {
 // measureBack brings the host back and resumes it as an operator does. It waits until l.Back
 // deliveries have arrived.
 func (l DeliverLoad) measureBack(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
-	owed, err := i.countOwed(ctx, c.user)
+	owed, err := i.beside.CountOwed(ctx, c.user.name)
 	if err != nil {
 		return Measurement{}, err
 	}

@@ -189,7 +189,7 @@ func (c *crowd) awaitSettled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
-		owed, err := i.countOwed(ctx, c.user)
+		owed, err := i.beside.CountOwed(ctx, c.user.name)
 		if err != nil || owed <= most {
 			return err
 		}

@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightweb/lightweb/db/measure"
-	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -191,18 +190,6 @@ func (i *testbed) createUsers(ctx context.Context, n int) ([]account, error) {
 		})
 	}
 	return users, g.Wait()
-}
-
-// countOwed counts the deliveries of u that have not ended.
-func (i *testbed) countOwed(ctx context.Context, u account) (n int, err error) {
-	err = i.beside.DB.Read(ctx, u.name, func(ctx context.Context, tx *user.Tx) error {
-		open, err := tx.Deliveries.CountOpen(ctx)
-		for _, o := range open {
-			n += o.Count
-		}
-		return err
-	})
-	return n, err
 }
 
 // received counts the activities of an actor that users have stored, and those that their feeds

@@ -30,7 +30,7 @@ func (r *Registry) Claim(ctx context.Context, u vocab.Username, claimer vocab.ID
 		if claimed, err = tx.KeyPackages.Claim(ctx, claimer, now); err != nil {
 			return err
 		}
-		return tellLow(ctx, tx, claimer, now)
+		return tellLow(ctx, tx, now)
 	})
 	if err == nil && len(claimed) == 0 {
 		err = errNoPackage // set after the commit, which stores the event of tellLow
@@ -93,7 +93,7 @@ func checkClaims(ctx context.Context, tx *user.Tx, owner, claimer vocab.ID, now 
 // tellLow tells the user that few packages are left. It does so once, and again only after the
 // stock was refilled and has run low anew. It tells the user only if a one-time package is stored
 // as claimed.
-func tellLow(ctx context.Context, tx *user.Tx, claimer vocab.ID, now time.Time) error {
+func tellLow(ctx context.Context, tx *user.Tx, now time.Time) error {
 	s, err := tx.KeyPackages.CountStats(ctx, now)
 	if err != nil || s.OneTime >= lowPackages || s.Told || s.Claimed == 0 {
 		return err

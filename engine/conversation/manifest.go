@@ -24,9 +24,6 @@ type Manifest struct {
 // Takes reports whether the action may be about an object of the type.
 func (m Manifest) Takes(action string) bool { return slices.Contains(m.Actions, action) }
 
-// Reviewable reports whether objects of the type may be disliked.
-func (m Manifest) Reviewable() bool { return m.Takes("Dislike") }
-
 var (
 	usual    = []string{"AddToStream", "Boost", "DeleteObject", "Like", "RemoveFromStream", "Reply", "Unboost", "Unlike", "UpdateObject"}
 	reviewed = append([]string{"Dislike", "UndoDislike"}, usual...)

@@ -21,7 +21,7 @@ func TestManifestOf(t *testing.T) {
 		{"NobodyKnowsThis", EncryptionNone, true, false, true},
 	} {
 		m := ManifestOf(c.objectType)
-		if m.Encryption != c.encryption || m.Takes("Like") != c.liked || m.Takes("Dislike") != c.disliked || m.Takes("Boost") != c.boost || m.Reviewable() != c.disliked {
+		if m.Encryption != c.encryption || m.Takes("Like") != c.liked || m.Takes("Dislike") != c.disliked || m.Takes("Boost") != c.boost {
 			t.Errorf("ManifestOf(%q) = %+v, want %+v", c.objectType, m, c)
 		}
 	}

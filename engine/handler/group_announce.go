@@ -159,12 +159,8 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 	if o == nil {
 		return Effects{}, ErrIgnored
 	}
-	stored, err := tx.Objects.Find(ctx, o.ID)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
-		return Effects{}, ignoredUnless(err)
-	}
-	before, err := stored.Parse()
-	if err != nil || !before.AttributedTo.Same(o.AttributedTo) || isOlderCopy(o, before) {
+	before, err := tx.Objects.FindLiving(ctx, o.ID)
+	if err != nil || before == nil || !before.AttributedTo.Same(o.AttributedTo) || isOlderCopy(o, before) {
 		return Effects{}, ignoredUnless(err)
 	}
 	if o, err = approveEdit(ctx, tx, r, o, before); err != nil {
@@ -180,13 +176,9 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 // only the group's boost of the post from the feed, because moderators can remove a post only from
 // their own group.
 func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effects, error) {
-	stored, err := tx.Objects.Find(ctx, in.object.ID)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
+	before, err := tx.Objects.FindLiving(ctx, in.object.ID)
+	if err != nil || before == nil {
 		return Effects{}, ignoredUnless(err)
-	}
-	before, err := stored.Parse()
-	if err != nil {
-		return Effects{}, err
 	}
 	if o := r.Fetched[in.object.ID]; o != nil && o.Type == "Tombstone" {
 		if _, err := tx.Objects.Bury(ctx, newGrave(before.ID, before.AttributedTo, before.Type, r.Now), r.Now); err != nil {
@@ -298,12 +290,8 @@ func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Recei
 // postOfGroup returns the stored post with the given id if it is public and addressed to the
 // sender, which is a group. Otherwise it returns nil.
 func (r *Received) postOfGroup(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
-	stored, err := tx.Objects.Find(ctx, id)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
-		return nil, err
-	}
-	o, err := stored.Parse()
-	if err != nil || !audience.Names(o.Addressing, r.Actor.ID) || !audience.IsPublic(o.Addressing) {
+	o, err := tx.Objects.FindLiving(ctx, id)
+	if err != nil || o == nil || !audience.Names(o.Addressing, r.Actor.ID) || !audience.IsPublic(o.Addressing) {
 		return nil, err
 	}
 	return o, nil

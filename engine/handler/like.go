@@ -82,12 +82,8 @@ func endReplaced(ctx context.Context, tx *user.Tx, r *Received, by user.Reaction
 // findShown returns the stored object with the given id. It returns nil if there is no such
 // object, if the object is a stamp, or if the sender may not see it.
 func findShown(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, id vocab.ID) (*vocab.Object, error) {
-	stored, err := tx.Objects.Find(ctx, id)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
-		return nil, err
-	}
-	o, err := stored.Parse()
-	if err != nil || o.Type == vocab.QuoteAuthorization { // no activity is about a stamp
+	o, err := tx.Objects.FindLiving(ctx, id)
+	if err != nil || o == nil || o.Type == vocab.QuoteAuthorization { // no activity is about a stamp
 		return nil, err
 	}
 	may, err := Sees(ctx, tx, local, r, o)

@@ -124,12 +124,8 @@ func acceptLetters(ctx context.Context, tx *user.Tx, s *Sent) error {
 // isLetterTo reports whether a stored object is a Note that is addressed to exactly one actor
 // besides its author, namely the actor in the parameter "to".
 func isLetterTo(ctx context.Context, tx *user.Tx, id, author, to vocab.ID) (bool, error) {
-	stored, err := tx.Objects.Find(ctx, id)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
-		return false, err
-	}
-	o, err := stored.Parse()
-	return err == nil && o.Type == note && audience.Counterpart(o.Addressing, author).Same(to), err
+	o, err := tx.Objects.FindLiving(ctx, id)
+	return o != nil && o.Type == note && audience.Counterpart(o.Addressing, author).Same(to), err
 }
 
 // closePair closes the encrypted conversation of the user with an actor if the user's rule

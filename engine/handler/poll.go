@@ -186,12 +186,8 @@ func takeBackVotes(ctx context.Context, tx *user.Tx, actor vocab.ID) error {
 // uncountVotes subtracts the votes of one actor, which are all in one Question, from the counts
 // of that Question.
 func uncountVotes(ctx context.Context, tx *user.Tx, votes []user.Vote) error {
-	stored, err := tx.Objects.Find(ctx, votes[0].Question)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
-		return err
-	}
-	o, err := stored.Parse()
-	if err != nil {
+	o, err := tx.Objects.FindLiving(ctx, votes[0].Question)
+	if err != nil || o == nil {
 		return err
 	}
 	p := pollOf(o)
@@ -199,5 +195,5 @@ func uncountVotes(ctx context.Context, tx *user.Tx, votes []user.Vote) error {
 	for _, v := range votes {
 		p.addVotes(v.Option, -1)
 	}
-	return tx.Objects.Recount(ctx, stored.URI, o.Doc.JSON())
+	return tx.Objects.Recount(ctx, votes[0].Question, o.Doc.JSON())
 }

@@ -82,22 +82,13 @@ func findAsked(ctx context.Context, tx *user.Tx, r *Received) (request *vocab.Ac
 	return request, note, err
 }
 
-// findToChange is findLiving for an object of the user that will be changed. It takes the lock
+// findToChange is FindLiving for an object of the user that will be changed. It takes the lock
 // of the object, so that it waits for an edit that is just being stored.
 func findToChange(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
 	if err := tx.Lock(ctx, LockName(id)); err != nil {
 		return nil, err
 	}
-	return findLiving(ctx, tx, id)
-}
-
-// findLiving returns a stored object, or nil if there is none or it was deleted.
-func findLiving(ctx context.Context, tx *user.Tx, id vocab.ID) (*vocab.Object, error) {
-	stored, err := tx.Objects.Find(ctx, id)
-	if err != nil || stored == nil || stored.DeletedAt != nil {
-		return nil, err
-	}
-	return stored.Parse()
+	return tx.Objects.FindLiving(ctx, id)
 }
 
 func answeredStamp(r *Received) *vocab.Object {
@@ -165,7 +156,7 @@ func addStamp(ctx context.Context, tx *user.Tx, o *vocab.Object) error {
 	if !o.HasStamp() {
 		return nil
 	}
-	stored, err := findLiving(ctx, tx, o.ID)
+	stored, err := tx.Objects.FindLiving(ctx, o.ID)
 	if err != nil || stored == nil || vocab.ClaimedStamp(stored.Doc) != "" || !vocab.QuoteOf(stored.Doc).Same(vocab.QuoteOf(o.Doc)) {
 		return err
 	}
@@ -180,7 +171,7 @@ func quotedAuthor(ctx context.Context, tx *user.Tx, r *Received, quoted vocab.ID
 	if o := r.Fetched[quoted]; o != nil && o.ID.Same(quoted) {
 		return o.AttributedTo, nil
 	}
-	held, err := findLiving(ctx, tx, quoted)
+	held, err := tx.Objects.FindLiving(ctx, quoted)
 	if err != nil || held == nil {
 		return "", err
 	}
@@ -194,11 +185,12 @@ func withdrawApproval(ctx context.Context, tx *user.Tx, local *actor.Local, r *R
 	if stamp.Type != vocab.QuoteAuthorization {
 		return nil
 	}
-	find, quoting := findLiving, vocab.StampOf(stamp).Quoting
+	quoting := vocab.StampOf(stamp).Quoting
+	find := tx.Objects.FindLiving
 	if r.Mine(quoting) {
-		find = findToChange
+		find = func(ctx context.Context, id vocab.ID) (*vocab.Object, error) { return findToChange(ctx, tx, id) }
 	}
-	post, err := find(ctx, tx, quoting)
+	post, err := find(ctx, quoting)
 	if err != nil || post == nil || !vocab.ClaimedStamp(post.Doc).Same(stamp.ID) {
 		return err
 	}

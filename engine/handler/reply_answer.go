@@ -12,7 +12,7 @@ import (
 // GoToSocial tells that the author of the answered post approves of the answer or refuses it. The
 // first of each has no effect, but it is stored, so that clients see it.
 func receiveReplyAnswer(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
-	note, err := findLiving(ctx, tx, r.Activity.Object.ID)
+	note, err := tx.Objects.FindLiving(ctx, r.Activity.Object.ID)
 	if err != nil || note == nil || !r.Mine(note.ID) || !audience.Names(note.Addressing, r.Actor.ID) {
 		return Effects{}, ignoredUnless(err)
 	}
@@ -28,7 +28,7 @@ func receiveReplyAnswer(ctx context.Context, tx *user.Tx, r *Received) (Effects,
 // wroteAnswered reports whether an actor may be the author of a post that the user answered. If the
 // post is not stored, any actor of its server may be.
 func wroteAnswered(ctx context.Context, tx *user.Tx, post, by vocab.ID) (bool, error) {
-	answered, err := findLiving(ctx, tx, post)
+	answered, err := tx.Objects.FindLiving(ctx, post)
 	if err != nil || answered == nil {
 		return post.SameOrigin(by), err
 	}

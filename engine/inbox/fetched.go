@@ -99,12 +99,8 @@ func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID
 	if x.Activity.Type != vocab.Announce || all[id] != nil {
 		return all, nil
 	}
-	held, err := x.tx.Objects.Find(ctx, id)
-	if err != nil || held == nil || held.DeletedAt != nil {
-		return all, err
-	}
-	o, err := held.Parse()
-	if err != nil || !o.AttributedTo.Same(x.Actor.ID) {
+	o, err := x.tx.Objects.FindLiving(ctx, id)
+	if err != nil || o == nil || !o.AttributedTo.Same(x.Actor.ID) {
 		return all, err
 	}
 	return map[vocab.ID]*vocab.Object{id: o}, nil
