@@ -248,13 +248,15 @@ class Device {
   /** Joins the groups that Welcomes let the device into: the server hands out a few at a time, and none twice. */
   async #joinGroups() {
     let tried = [...this.#again.values()]
+    const known = new Set()
     this.#again.clear()
     do {
+      tried.forEach(({ id }) => known.add(id))
       for (const welcome of tried) {
         const isDone = await this.#join(welcome).catch(() => { this.#again.set(welcome.id, welcome) })
         if (isDone) await request("POST", `/api/welcomes/${welcome.id}/confirm`).catch(() => {}) // it is handed out again
       }
-      tried = (await read("/api/welcomes", { device: this.#self.id })).items
+      tried = (await read("/api/welcomes", { device: this.#self.id })).items.filter(({ id }) => !known.has(id))
     } while (tried.length)
   }
 
