@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -25,9 +26,10 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	hanging, dora := newReluctant(t, "127.0.0.3", "/dora")
 	var all []*enginetest.User
 	for n := range users {
-		u := home.CreateUser(t, fmt.Sprint("user", n))
+		all = append(all, home.CreateUser(t, fmt.Sprint("user", n)))
+	}
+	for _, u := range all { // at once: a delivery that is held for long is made again
 		u.Do(t, "CreateNote", map[string]any{"content": "hello", "visibility": "direct", "to": []any{bob.ID, dora.ID}})
-		all = append(all, u)
 	}
 	enginetest.Eventually(t, "both peers hold a delivery of each user", func() bool {
 		return answering.taken.Load() == users && hanging.taken.Load() == users
@@ -42,7 +44,7 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 			}
 			return err != nil
 		})
-		close(answering.open)
+		answering.answer()
 	})
 	if code != 75 || !strings.Contains(home.Log(), "deliveries did not end in time") {
 		t.Errorf("the engine ended with exit code %d, want 75 and that deliveries were cut", code)
@@ -55,7 +57,7 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 		}
 	}
 
-	close(hanging.open)
+	hanging.answer()
 	home.Start(t)
 	enginetest.Eventually(t, "the cut deliveries are made again", func() bool { return hanging.taken.Load() == 2*users })
 	for _, u := range all {
@@ -68,14 +70,17 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	}
 }
 
-// reluctant is a peer that answers deliveries once the channel open is closed.
+// reluctant is a peer that answers deliveries from the call of answer on, or when the test ends.
 type reluctant struct {
-	open  chan struct{}
-	taken atomic.Int32
+	open   chan struct{}
+	answer func()
+	taken  atomic.Int32
 }
 
 func newReluctant(t *testing.T, address, actor string) (*reluctant, *peertest.Actor) {
 	p, h := peertest.New(t, address), &reluctant{open: make(chan struct{})}
+	h.answer = sync.OnceFunc(func() { close(h.open) })
+	t.Cleanup(h.answer) // the peer's server waits for its handlers
 	a := p.Actor(actor)
 	p.Handle(actor+"/inbox", func(w http.ResponseWriter, r *http.Request) {
 		h.taken.Add(1)
