@@ -65,10 +65,10 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 	// folder.
 	err = os.Chmod(dir, 0o711)
 	if err == nil {
-		i.setup.Listen, err = freeAddress(ctx)
+		i.setup.Listen, err = freeAddress(ctx, "")
 	}
 	if err == nil {
-		i.setup.Admin, err = freeAddress(ctx)
+		i.setup.Admin, err = freeAddress(ctx, i.setup.Listen)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the instance: %w", err), os.RemoveAll(dir))
@@ -77,9 +77,10 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 	return i, nil
 }
 
-// freeAddress returns a free address on loopback. Its port is below the range for outgoing
-// connections, so that no outgoing connection takes the port while the engine restarts.
-func freeAddress(ctx context.Context) (string, error) {
+// freeAddress returns a free address on loopback other than the parameter given. Its port is below
+// the range for outgoing connections, so that no outgoing connection takes the port while the
+// engine restarts.
+func freeAddress(ctx context.Context, given string) (string, error) {
 	var lc net.ListenConfig
 	for range 100 {
 		n, err := rand.Int(rand.Reader, big.NewInt(10_000))
@@ -87,6 +88,9 @@ func freeAddress(ctx context.Context) (string, error) {
 			return "", err
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+int(n.Int64())))
+		if address == given {
+			continue
+		}
 		if l, err := lc.Listen(ctx, "tcp", address); err == nil {
 			return address, l.Close()
 		}
