@@ -239,6 +239,7 @@ func TestAPruningReadsCommitsThatStayOnce(t *testing.T) {
 		}
 	}
 	prune(c, 2*conversations*words)
+	run(t, database, `VACUUM mls_log, mls_inbox`) // entries of removed rows may still be in the indexes
 	const rows = 2 * conversations * commits
 	if n := rowsReadBy(func(c *dbtest.Cluster) { prune(c, 0) }, "mls_log", "mls_inbox"); n > 2*rows {
 		t.Errorf("%d rows and entries of indexes were read, of %d commits that stay", n, rows)
