@@ -27,8 +27,8 @@ import (
 
 // Main runs the command that args name and returns the exit code of the process. The first
 // SIGINT or SIGTERM cancels the context of the command. At the second signal, Main returns
-// immediately, even if the command is still running. While an editor has the terminal, SIGINT is
-// for the editor alone.
+// immediately, even if the command is still running. While an editor has the terminal, and until
+// the next question, SIGINT is for the editor alone.
 func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,7 +95,11 @@ type app struct {
 
 	command *cobra.Command // the command that runs; nil until its flags and arguments are checked
 	serving atomic.Bool    // the command runs until it is told to stop
-	editing atomic.Bool    // an editor has the terminal
+
+	// An editor has the terminal, or had it last. A SIGINT that the terminal sent while the editor
+	// ran may be received only after the editor has ended, so it counts again from the next
+	// question on.
+	editing atomic.Bool
 }
 
 func newApp(env []string, stdin io.Reader, stdout, stderr io.Writer) *app {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -244,5 +246,25 @@ func TestACommandThatWaitsForInputIsInterrupted(t *testing.T) {
 	})
 	if !errors.Is(err, stopped) {
 		t.Errorf("err = %v, want the cause of the interruption", err)
+	}
+}
+
+// The terminal sends SIGINT while the editor runs, and the command receives it after the editor has
+// ended. The edit goes on.
+func TestAnInterruptOfTheEditorThatComesLateIsTheEditors(t *testing.T) {
+	a := &app{}
+	e := editor{env: environment{"EDITOR=true", "PATH=" + os.Getenv("PATH")}, running: &a.editing}
+	if _, err := e.editFile(t.Context(), os.DevNull); err != nil {
+		t.Fatal(err)
+	}
+	done, signals := make(chan int), make(chan os.Signal)
+	ended := make(chan int)
+	go func() {
+		ended <- a.awaitCode(done, signals, func(cause error) { t.Errorf("the command is cancelled: %v", cause) })
+	}()
+	signals <- syscall.SIGINT
+	done <- 0
+	if code := <-ended; code != 0 {
+		t.Errorf("the command ends with %d, want 0", code)
 	}
 }

@@ -80,6 +80,7 @@ func (a *app) editConfig(ctx context.Context, user vocab.Username) error {
 		if err == nil {
 			return errors.Join(a.out.writeDone("changed the configuration of "+user.String(), editedConfig{user, true}), os.Remove(path))
 		}
+		a.editing.Store(false)
 		if again, fail := a.prompt.askAgain(answers, err); fail != nil || !again {
 			return keepCopy(path, errors.Join(err, fail))
 		}
@@ -134,7 +135,7 @@ type editor struct {
 	stdin  io.Reader
 	screen io.Writer
 
-	running *atomic.Bool // is true while the editor has the terminal
+	running *atomic.Bool // see app.editing
 }
 
 // editFile opens the file in the editor, and returns the content of the file after the editor
@@ -152,7 +153,6 @@ func (e *editor) editFile(ctx context.Context, path string) ([]byte, error) {
 	before, fd := e.terminalState()
 	e.running.Store(true)
 	err := c.Run()
-	e.running.Store(false)
 	if err != nil && before != nil { // an editor that was killed leaves the terminal as the editor needs it
 		err = errors.Join(err, term.Restore(fd, before))
 	}
