@@ -91,7 +91,7 @@ func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) 
 // that delivery succeeds.
 func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
-	var tried []int64 // deliveries that this run has attempted; some are pending again
+	var tried []int64 // deliveries that this run has attempted, and that could be chosen again
 	for left := h.Matched; left > 0 && silent < hopeless; {
 		n := min(left, retryBatch)
 		if probe {
@@ -100,9 +100,6 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 		rows, err := t.claimBatch(ctx, h, tried, n)
 		if err != nil || len(rows) == 0 {
 			return err
-		}
-		for _, d := range rows {
-			tried = append(tried, d.ID)
 		}
 		ends, err := t.attemptBatch(ctx, h.User, rows)
 		if err := t.recordBatch(ctx, h.User, ends); err != nil {
@@ -116,6 +113,9 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 		for _, a := range ends {
 			if silent++; a.Answered {
 				silent = 0
+			}
+			if s := a.Outcome.Status; s == user.DeliveryPending || s == user.DeliveryFailed {
+				tried = append(tried, a.Outcome.Delivery)
 			}
 		}
 		if probe && !through {
