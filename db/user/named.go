@@ -30,7 +30,7 @@ func (n named) RewriteQuery(ctx context.Context, conn *pgx.Conn, query string, _
 		if err != nil {
 			return "", nil, err
 		}
-		known, there = r, true
+		known = r
 	}
 	r := known.(rewritten)
 	args := make([]any, len(r.names))

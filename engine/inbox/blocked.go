@@ -6,7 +6,6 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/handler"
-	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -23,7 +22,7 @@ func (p *applier) markBlocked(ctx context.Context, tx *user.Tx, batch []*applyin
 		return err
 	}
 	for _, x := range batch {
-		x.blocked = p.isRefused(x) || p.Handlers.IsApart(x.Activity) && isOfRefusedMember(x.Activity, p.Gate)
+		x.blocked = p.isRefused(x) || p.Handlers.IsApart(x.Activity) && x.isOfRefusedMember()
 		for _, id := range x.actorsBehind(p.Handlers) {
 			x.blocked = x.blocked || blocked[id]
 		}
@@ -58,20 +57,16 @@ func (p *applier) isRefused(x *applying) bool {
 	if x.Target != nil {
 		ids = append(ids, x.Target.ID)
 	}
-	return isAnyRefused(ids, p.Gate)
-}
-
-func isAnyRefused(ids []vocab.ID, g *policy.Gate) bool {
-	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return g.CheckActor(id) != nil })
+	return slices.ContainsFunc(ids, x.Refuses)
 }
 
 // isOfRefusedMember reports whether an activity that a handler stores itself brings a message whose
 // sender the policy refuses. The host that passes the message on is not refused, so isRefused is
 // false. The handler decides, as for a member that the user blocks: it stores most messages,
 // because the commits of other members build on them.
-func isOfRefusedMember(a *vocab.Activity, g *policy.Gate) bool {
-	senders, _ := a.Object.Doc.IDs("attributedTo") // the handler's Check has parsed them
-	return isAnyRefused(senders, g)
+func (x *applying) isOfRefusedMember() bool {
+	senders, _ := x.Activity.Object.Doc.IDs("attributedTo") // the handler's Check has parsed them
+	return slices.ContainsFunc(senders, x.Refuses)
 }
 
 // dismissBlocked ignores an activity of a blocked actor. A deletion or an Undo still takes
