@@ -103,20 +103,7 @@ func TestAFollowThatIsSentOnceMoreBringsNobodyBack(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
 	const undo = `{"id":"p:/follows/1/undo","type":"Undo","actor":"p:/carol","object":` + follow + `}`
-	type replay = func()
-	sends := func(s *peertest.Scene, body string) replay {
-		t.Helper()
-		s.Later(2 * time.Second)
-		r := s.Request("p:/carol", "us:/alice/inbox", body)
-		receive := func() {
-			t.Helper()
-			if err := s.Receive(r, "us:/alice/inbox", body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		receive()
-		return receive
-	}
+	sends := func(s *peertest.Scene, body string) (again func()) { return sendsLater(t, s, body) }
 	followers := func(s *peertest.Scene, when, want string) {
 		t.Helper()
 		if got := s.Column(t, s.Alice, `SELECT count(*) FROM relationships WHERE type = 'follower'`); got[0] != want {
@@ -262,4 +249,20 @@ func TestAFollowComesAgainAfterItsRowsArePruned(t *testing.T) {
 			t.Errorf("long after the %s carol's follow is %q, want accepted", name, got)
 		}
 	}
+}
+
+// sendsLater lets carol send an activity to alice two seconds later. The function that it returns
+// sends the same request once more.
+func sendsLater(t *testing.T, s *peertest.Scene, body string) (again func()) {
+	t.Helper()
+	s.Later(2 * time.Second)
+	r := s.Request("p:/carol", "us:/alice/inbox", body)
+	again = func() {
+		t.Helper()
+		if err := s.Receive(r, "us:/alice/inbox", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again()
+	return again
 }

@@ -21,19 +21,7 @@ func TestAReactionComesAgainUnderItsID(t *testing.T) {
 		s := stage.Scene(t)
 		posted("as:Public")(s)
 		undo := `{"id":"p:/likes/1/undo","type":"Undo","actor":"p:/carol","object":` + body + `}`
-		sends := func(body string) (again func()) {
-			t.Helper()
-			s.Later(2 * time.Second)
-			r := s.Request("p:/carol", "us:/alice/inbox", body)
-			receive := func() {
-				t.Helper()
-				if err := s.Receive(r, "us:/alice/inbox", body); err != nil {
-					t.Fatal(err)
-				}
-			}
-			receive()
-			return receive
-		}
+		sends := func(body string) (again func()) { return sendsLater(t, s, body) }
 		stands := func(when, reactions, events string) {
 			t.Helper()
 			got := s.Column(t, s.Alice, `SELECT count(*)::text FROM reactions UNION ALL

@@ -67,27 +67,23 @@ func TestNoCommitOrdersMessagesOfAnEpochThatIsOver(t *testing.T) {
 	h.want("waiting", earlyOnes)
 }
 
-// alice blocks dave while his message waits. The commit of another member does not order it.
+// alice blocks dave, or the operator suspends him, while his message waits. The commit of another
+// member does not order it.
 func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsBlocked(t *testing.T) {
-	h := newMixed(t)
-	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
-	h.block("p:/dave")
-	h.by = "p:/frank"
-	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
-	h.want("the log", entries, "2 1 commit frank")
-	h.want("waiting", earlyOnes)
-}
-
-// The operator refuses dave's server while his message waits. The commit of another member does not
-// order it.
-func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsRefused(t *testing.T) {
-	h := newMixed(t)
-	h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
-	h.Suspend(h.ID("p:/dave"))
-	h.by = "p:/frank"
-	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
-	h.want("the log", entries, "2 1 commit frank")
-	h.want("waiting", earlyOnes)
+	for name, block := range map[string]func(*hosted){
+		"by alice":        func(h *hosted) { h.block("p:/dave") },
+		"by the operator": func(h *hosted) { h.Suspend(h.ID("p:/dave")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMixed(t)
+			h.sends(mine, "PrivateMessage", h.later(1).PrivateCommit())
+			block(h)
+			h.by = "p:/frank"
+			h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+			h.want("the log", entries, "2 1 commit frank")
+			h.want("waiting", earlyOnes)
+		})
+	}
 }
 
 // Only members whose servers know the draft alone can be ahead of the host, and only in the group
