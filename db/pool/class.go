@@ -1,6 +1,11 @@
 package pool
 
-import "context"
+import (
+	"context"
+	"math"
+	"runtime"
+	"time"
+)
 
 // Class is the purpose for which a user's database is used. Each class has a share of the
 // connections, so that no class can starve another.
@@ -56,6 +61,20 @@ func classShare(class Class, limit int) int {
 		return min(limit, atWork)
 	}
 	return limit
+}
+
+// slowOpen is the time after which a connection that is being opened no longer keeps others from
+// being opened. A server that does not answer then holds up its own databases alone.
+const slowOpen = 250 * time.Millisecond
+
+// openings limits how many connections of a class may be in the first slowOpen of being opened. To
+// open one is work for the server's processors. Without the limit, activities that name many users
+// would have all of the class's connections opened at once, and everybody else would wait for that.
+func openings(class Class) int {
+	if class == Owner {
+		return math.MaxInt
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // perUser limits how many connections to one user's database may be in use. One is for its

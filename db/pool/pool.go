@@ -40,6 +40,7 @@ type Pool struct {
 	ceiling   int                       // how many connections there may be now; below limit for some time after the server had no room
 	held      [classes]int              // slots in use, by class, including connections that are being opened
 	shutting  int                       // slots whose connection is being closed
+	opening   [classes]int              // connections that are being opened for less than slowOpen, by class
 	idle      *list.List                // of *Lease, the least recently used first
 	databases map[string]*databaseConns // the databases with a connection or a waiter
 	waiters   [classes]*list.List
@@ -136,6 +137,7 @@ func (c *Pool) open(ctx context.Context, g grant) (err error) {
 		c.shut(g.evicted)
 	}
 	l := g.lease
+	defer g.opened()
 	if l.conn, err = c.connect(ctx, l.of.database); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,6 +37,7 @@ type waiter struct {
 // grant is the answer to a waiter. It has a lease, or the reason why the waiter gets no lease.
 type grant struct {
 	lease   *Lease
+	opened  func()    // is called when the connection of the lease has been opened; nil if it is open
 	evicted *pgx.Conn // the slot's former connection, to be closed before the new one is opened
 	err     error
 }
@@ -167,7 +169,7 @@ func (c *Pool) nextWaiter() *waiter {
 			if first != nil && w.arrival > first.arrival {
 				break
 			}
-			if c.hasRoomAt(w.of, class) {
+			if c.hasRoomAt(w.of, class) && c.mayOpenFor(w) {
 				first = w
 				break
 			}
@@ -209,6 +211,29 @@ func (c *Pool) hasRoomAt(p *databaseConns, class Class) bool {
 	return all < databaseShare(Work, c.ceiling) && p.held[class] < databaseShare(class, c.ceiling)
 }
 
+// mayOpenFor reports whether w can be served as far as the connections matter that are being opened
+// (see openings). The caller holds mu.
+func (c *Pool) mayOpenFor(w *waiter) bool {
+	return len(w.of.idle) > 0 || c.opening[w.class] < openings(w.class)
+}
+
+// countOpening counts a connection that is being opened. The result ends that, and is called when
+// the connection is open. After slowOpen it ends by itself. The caller holds mu.
+func (c *Pool) countOpening(class Class) func() {
+	c.opening[class]++
+	opened := sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.opening[class]--
+		c.serveWaiters()
+	})
+	slow := time.AfterFunc(slowOpen, opened)
+	return func() {
+		slow.Stop()
+		opened()
+	}
+}
+
 // grantSlot gives w a slot, or refuses w. If there is an idle connection to the database, w gets
 // that one. Otherwise w opens a connection, and if no slot is free, the connection that was idle
 // for longest is evicted for it. grantSlot refuses w if the database is recorded as broken, or if
@@ -228,7 +253,7 @@ func (c *Pool) grantSlot(w *waiter) grant {
 		c.metrics.crowded.Inc()
 		return grant{err: errCrowded}
 	}
-	g := grant{lease: &Lease{of: w.of, class: w.class}}
+	g := grant{lease: &Lease{of: w.of, class: w.class}, opened: c.countOpening(w.class)}
 	if c.inUse()+c.shutting+c.idle.Len() >= c.ceiling {
 		oldest := c.idle.Front().Value.(*Lease)
 		c.takeIdle(oldest)
