@@ -39,12 +39,11 @@ func (t Conversations) closeWhere(ctx context.Context, e ending, of string, whos
 }
 
 func (e ending) event(kind string, conversation vocab.ID) Event {
-	trust := "stranger"
+	trust := TrustStranger
 	if e.own {
-		trust = "self"
+		trust = TrustSelf
 	}
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(conversation), "actorUri": string(e.by), "trust": trust}
-	return Event{Type: kind, Source: "local", Payload: d.JSON(), At: e.at}
+	return NewEvent(kind, SourceLocal, trust, vocab.Doc{"conversation": string(conversation), "actorUri": string(e.by)}, e.at)
 }
 
 // nameSuccessors gives a successor to each closed conversation that has none, and adds an event

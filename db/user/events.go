@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // withheldFor is the time for which one event counts withheld events (see Withhold).
@@ -24,12 +25,33 @@ const eventLock = 7305808869232652
 type Event struct {
 	Seq     int64
 	Type    string // such as "create.received"
-	Source  string // "ap", or "local" for an event that only this user has
+	Source  string // SourceAP or SourceLocal
 	Payload json.RawMessage
 	At      time.Time
 	// Milli has the milliseconds of the event's id on the stream. It is never lower than that of
 	// an earlier event.
 	Milli int64
+}
+
+// The sources of events.
+const (
+	SourceAP    = "ap"
+	SourceLocal = "local" // only this user has the event
+)
+
+// The degrees of trust in the actor who caused an event. Clients use them to decide whether to
+// act on the event.
+const (
+	TrustSelf     = "self"
+	TrustContact  = "contact" // the user follows the actor with the actor's consent, or they are friends
+	TrustStranger = "stranger"
+)
+
+// NewEvent returns an event with the payload d. It adds to d the trust and a new id, by which
+// consumers recognize repeats.
+func NewEvent(kind, source, trust string, d vocab.Doc, now time.Time) Event {
+	d["eventId"], d["trust"] = uuid.Must(uuid.NewV7()).String(), trust
+	return Event{Type: kind, Source: source, Payload: d.JSON(), At: now}
 }
 
 const eventColumns = `seq, type, source, payload, created_at AS at, ms AS milli`

@@ -101,8 +101,7 @@ func tellLow(ctx context.Context, tx *user.Tx, now time.Time) error {
 	if err := tx.KeyPackages.NoteLow(ctx, true); err != nil {
 		return err
 	}
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "available": s.OneTime, "trust": trustSelf}
-	return tx.Events.Add(ctx, user.Event{Type: eventLow, Source: "local", Payload: d.JSON(), At: now})
+	return tx.Events.Add(ctx, user.NewEvent(eventLow, user.SourceLocal, user.TrustSelf, vocab.Doc{"available": s.OneTime}, now))
 }
 
 // PublicPackages returns the key packages that everybody may see. Each device shows one, its

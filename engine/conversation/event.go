@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -34,20 +32,13 @@ const (
 // ReceivedEvents returns the types of events that end like the type of a received activity's event.
 func ReceivedEvents() []string { return []string{eventCommit, eventMessage, eventChat} }
 
-// The degrees of trust, as in package handler.
-const (
-	trustSelf     = "self"
-	trustContact  = "contact"
-	trustStranger = "stranger"
-)
-
 // trustIn returns how far the user me trusts the actor by in an event of a conversation. The
 // parameter isIn reports whether a device of the user is in the conversation, which makes contacts
 // of its members. Another actor is a contact if the user follows it or is its friend.
 func trustIn(ctx context.Context, tx *user.Tx, isIn bool, me, by vocab.ID) (string, error) {
 	if !isIn && !by.Same(me) {
 		if known, err := isKnown(ctx, tx, by); err != nil || !known {
-			return trustStranger, err
+			return user.TrustStranger, err
 		}
 	}
 	return trustMember(me, by), nil
@@ -57,9 +48,9 @@ func trustIn(ctx context.Context, tx *user.Tx, isIn bool, me, by vocab.ID) (stri
 // hosts.
 func trustMember(me, by vocab.ID) string {
 	if by.Same(me) {
-		return trustSelf
+		return user.TrustSelf
 	}
-	return trustContact
+	return user.TrustContact
 }
 
 // hasJoined reports whether a device of the user has joined a conversation.
@@ -67,14 +58,13 @@ func hasJoined(j *user.JoinedConversation) bool { return j != nil && j.Confirmed
 
 // newEvent returns an event that tells the host of a conversation about an act of a member.
 func newEvent(kind string, c *user.HostedConversation, host, actor vocab.ID, d vocab.Doc, now time.Time) user.Event {
-	d["eventId"], d["actorUri"], d["trust"] = uuid.Must(uuid.NewV7()).String(), string(actor), trustMember(host, actor)
-	d["conversation"], d["conversationId"] = string(c.URI), c.ID.String()
-	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
+	d["actorUri"], d["conversation"], d["conversationId"] = string(actor), string(c.URI), c.ID.String()
+	return user.NewEvent(kind, user.SourceLocal, trustMember(host, actor), d, now)
 }
 
 // newReadEvent returns the event that tells the user's other clients how far a conversation is
 // read.
 func newReadEvent(c *user.Conversation, now time.Time) user.Event {
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "seq": c.ReadSeq, "entry": c.ReadEntry, "trust": trustSelf}
-	return user.Event{Type: eventRead, Source: "local", Payload: d.JSON(), At: now}
+	d := vocab.Doc{"conversation": string(c.URI), "conversationId": c.ID.String(), "seq": c.ReadSeq, "entry": c.ReadEntry}
+	return user.NewEvent(eventRead, user.SourceLocal, user.TrustSelf, d, now)
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -314,7 +312,7 @@ func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 // and numbers.
 func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	e, a := r.entry, r.Activity
-	d["eventId"], d["actorUri"], d["objectUri"] = uuid.Must(uuid.NewV7()).String(), string(e.sender), string(e.object)
+	d["actorUri"], d["objectUri"] = string(e.sender), string(e.object)
 	if a.ID != "" {
 		d["activityUri"], d["activityType"] = string(a.ID), a.Type
 	}
@@ -322,7 +320,7 @@ func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	if j != nil {
 		d["conversation"], d["conversationId"] = string(j.URI), j.ID.String()
 	}
-	trust, isIn := trustStranger, hasJoined(j) && !r.outside
+	trust, isIn := user.TrustStranger, hasJoined(j) && !r.outside
 	if isIn || e.sender == r.Sender.ID { // an unknown host may name any sender
 		var err error
 		if trust, err = trustIn(ctx, r.tx, isIn, r.Me, e.sender); err != nil {
@@ -332,6 +330,5 @@ func (r *receiver) tell(ctx context.Context, kind string, d vocab.Doc) error {
 	if !r.tells(trust) {
 		return nil
 	}
-	d["trust"] = trust
-	return r.tx.Events.Add(ctx, user.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: r.Now})
+	return r.tx.Events.Add(ctx, user.NewEvent(kind, user.SourceAP, trust, d, r.Now))
 }

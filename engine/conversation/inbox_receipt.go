@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -48,7 +46,7 @@ func (r *receiver) freeze(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(j.URI), "conversationId": j.ID.String(), "actorUri": string(j.Host),
-		"activityUri": string(r.Activity.ID), "seq": r.entry.seq, "trust": trust}
-	return r.tx.Events.Add(ctx, user.Event{Type: eventEquivocation, Source: "ap", Payload: d.JSON(), At: r.Now})
+	d := vocab.Doc{"conversation": string(j.URI), "conversationId": j.ID.String(), "actorUri": string(j.Host),
+		"activityUri": string(r.Activity.ID), "seq": r.entry.seq}
+	return r.tx.Events.Add(ctx, user.NewEvent(eventEquivocation, user.SourceAP, trust, d, r.Now))
 }

@@ -173,8 +173,8 @@ func tellChange(ctx context.Context, tx *user.Tx, kind string, c user.Conversati
 	if err != nil || !a.tells(trust) {
 		return err
 	}
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "conversation": string(c.URI), "conversationId": c.ID.String(), "actorUri": string(by), "trust": trust}
-	return tx.Events.Add(ctx, user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: a.Now})
+	d := vocab.Doc{"conversation": string(c.URI), "conversationId": c.ID.String(), "actorUri": string(by)}
+	return tx.Events.Add(ctx, user.NewEvent(kind, user.SourceLocal, trust, d, a.Now))
 }
 
 // joinPair handles a Welcome to the conversation j. If the host of j says that j is the

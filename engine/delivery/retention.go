@@ -3,8 +3,6 @@ package delivery
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -22,7 +20,6 @@ func Retention(now time.Time, jobs time.Duration, lasting []string) user.Deliver
 
 // FailedEvent returns the event that tells a user that a delivery was given up.
 func FailedEvent(d user.Delivery, why string, now time.Time) user.Event {
-	payload := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(d.Activity), "activityType": d.Type,
-		"inbox": string(d.Inbox), "error": why, "trust": "self"}
-	return user.Event{Type: "delivery.failed", Source: "ap", Payload: payload.JSON(), At: now}
+	return user.NewEvent("delivery.failed", user.SourceAP, user.TrustSelf,
+		vocab.Doc{"activityUri": string(d.Activity), "activityType": d.Type, "inbox": string(d.Inbox), "error": why}, now)
 }

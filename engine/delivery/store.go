@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -252,8 +250,8 @@ func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID,
 	if !changed {
 		return nil
 	}
-	return tx.Events.Add(ctx, user.Event{Type: "relationship.changed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
-		"activityUri": string(e.delivery.Activity), "actorUri": string(actor), "error": "the actor is gone", "trust": "self"}.JSON()})
+	return tx.Events.Add(ctx, user.NewEvent("relationship.changed", user.SourceAP, user.TrustSelf,
+		vocab.Doc{"activityUri": string(e.delivery.Activity), "actorUri": string(actor), "error": "the actor is gone"}, now))
 }
 
 // owingUsers returns the users whose deliveries are made: active ones and those being deleted.

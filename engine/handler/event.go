@@ -13,14 +13,6 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The degrees of trust in the actor who caused an event. Clients use them to decide whether to
-// act on the event.
-const (
-	TrustSelf     = "self"
-	TrustContact  = "contact" // the user follows the actor with the actor's consent, or they are friends
-	TrustStranger = "stranger"
-)
-
 // Payload is the content of an event.
 type Payload struct {
 	Activity vocab.ID
@@ -37,22 +29,20 @@ type Cause struct {
 	Depth int       `json:"depth"`   // the length of the chain of reactions, this one included
 }
 
-// NewEvent returns an event with a new id, by which consumers recognize repeats.
+// NewEvent returns the event that tells of an activity.
 func NewEvent(kind string, p Payload, now time.Time) user.Event {
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(p.Activity), "activityType": p.Type,
-		"actorUri": string(p.Actor), "trust": p.Trust}
+	d := vocab.Doc{"activityUri": string(p.Activity), "activityType": p.Type, "actorUri": string(p.Actor)}
 	if p.Object != "" {
 		d["objectUri"] = string(p.Object)
 	}
 	addCause(d, p.Cause)
-	return user.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
+	return user.NewEvent(kind, user.SourceAP, p.Trust, d, now)
 }
 
 // Withheld returns an event that counts one withheld event. An event is withheld, that is, not
 // added, when the budget of strangers is used up.
 func Withheld(now time.Time) user.Event {
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "count": 1, "trust": TrustStranger}
-	return user.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}
+	return user.NewEvent("events.withheld", user.SourceAP, user.TrustStranger, vocab.Doc{"count": 1}, now)
 }
 
 // ReadPayload is the content of the event that tells how far the user has read a feed.
@@ -67,13 +57,13 @@ type ReadPayload struct {
 // type is feed.read. For the feed of requests it is request.read, like the types of other events
 // about requests.
 func NewReadEvent(p ReadPayload, now time.Time) user.Event {
-	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "feed": p.Feed, "entryId": p.Entry.String(), "published": p.Published.Format(time.RFC3339Nano), "trust": TrustSelf}
+	d := vocab.Doc{"feed": p.Feed, "entryId": p.Entry.String(), "published": p.Published.Format(time.RFC3339Nano)}
 	addCause(d, p.Cause)
 	kind := "feed.read"
 	if p.Feed == feed.Requests {
 		kind = "request.read"
 	}
-	return user.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
+	return user.NewEvent(kind, user.SourceLocal, user.TrustSelf, d, now)
 }
 
 func addCause(d vocab.Doc, c Cause) {

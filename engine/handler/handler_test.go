@@ -60,7 +60,7 @@ func TestEventsHaveIdsOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for range 2 {
 		e := handler.NewEvent(handler.EventType("Create", "received"), handler.Payload{Activity: "https://peer.example/1", Type: "Create",
-			Actor: "https://peer.example/carol", Trust: handler.TrustStranger}, now)
+			Actor: "https://peer.example/carol", Trust: user.TrustStranger}, now)
 		var payload map[string]string
 		if err := json.Unmarshal(e.Payload, &payload); err != nil {
 			t.Fatal(err)

@@ -89,7 +89,7 @@ func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab
 			return err
 		}
 	}
-	return s.tx.Events.Add(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: TrustSelf}, s.now))
+	return s.tx.Events.Add(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: user.TrustSelf}, s.now))
 }
 
 // Written returns the id of a received activity as the activity's server writes it. Documents that

@@ -22,7 +22,7 @@ func Unlisted(ctx context.Context, tx *user.Tx, l Listing, follow vocab.ID) erro
 	if _, err := tx.Relationships.End(ctx, user.Following, l.By.ID, l.Now); err != nil {
 		return err
 	}
-	p := Payload{Activity: follow, Type: vocab.Follow, Actor: l.By.ID, Object: l.By.ID, Trust: TrustStranger}
+	p := Payload{Activity: follow, Type: vocab.Follow, Actor: l.By.ID, Object: l.By.ID, Trust: user.TrustStranger}
 	return tx.Events.Add(ctx, NewEvent("relationship.changed", p, l.Now))
 }
 

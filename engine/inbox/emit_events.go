@@ -39,7 +39,7 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 // trustOf returns how far the user trusts the sender once the activity has taken effect.
 func trustOf(ctx context.Context, x *applying) (string, error) {
 	if x.Follows {
-		return handler.TrustContact, nil
+		return user.TrustContact, nil
 	}
 	for _, kind := range user.FriendTypes {
 		friendship, err := x.tx.Relationships.Find(ctx, kind, x.Actor.ID)
@@ -47,10 +47,10 @@ func trustOf(ctx context.Context, x *applying) (string, error) {
 			return "", err
 		}
 		if friendship != nil && friendship.Status == user.Accepted {
-			return handler.TrustContact, nil
+			return user.TrustContact, nil
 		}
 	}
-	return handler.TrustStranger, nil
+	return user.TrustStranger, nil
 }
 
 // tells returns a function that is called for each event of an activity. That function reports
@@ -68,7 +68,7 @@ func (p *applier) tells(x *applying) func(trust string) bool {
 // mayTell reports whether the activity's events are added. It asks the budget only once, even if
 // the activity is applied again.
 func (p *applier) mayTell(x *applying, trust string) bool {
-	if trust != handler.TrustStranger {
+	if trust != user.TrustStranger {
 		return true
 	}
 	if x.told == nil {

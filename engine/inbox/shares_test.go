@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -85,7 +86,7 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 			Actor: &vocab.Actor{ID: vocab.ID("https://" + host + "/users/carol")}}}
 	}
 	told := func(host, kind string) (n int) {
-		for n < 5000 && i.mayTell(from(host, kind), handler.TrustStranger) {
+		for n < 5000 && i.mayTell(from(host, kind), user.TrustStranger) {
 			n++
 		}
 		return n
@@ -94,10 +95,10 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	if idle == 0 || likes <= idle || likes == 5000 {
 		t.Errorf("strangers are heard %d times by what does nothing, %d times by likes", idle, likes)
 	}
-	if !i.mayTell(from("evil.example", "Like"), handler.TrustContact) {
+	if !i.mayTell(from("evil.example", "Like"), user.TrustContact) {
 		t.Error("a contact pays for what strangers of its domain did")
 	}
-	if !i.mayTell(from("good.example", "Like"), handler.TrustStranger) {
+	if !i.mayTell(from("good.example", "Like"), user.TrustStranger) {
 		t.Error("another domain pays for it")
 	}
 }

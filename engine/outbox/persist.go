@@ -147,7 +147,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *user.Tx, x *exchange, jo
 // to date.
 func addEvents(ctx context.Context, tx *user.Tx, x *exchange) error {
 	a := x.activity
-	p := handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf, Cause: x.cause}
+	p := handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: user.TrustSelf, Cause: x.cause}
 	err := tx.Events.Add(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"), p, x.now))
 	if err != nil || x.counterpart == nil || x.group != nil {
 		return err
