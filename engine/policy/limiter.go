@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -19,21 +20,16 @@ type Rate struct {
 type Limiter struct {
 	rate Rate
 	now  func() time.Time
-	half int
 
 	mu sync.Mutex
-	// There are two generations of buckets. When a bucket in the map old is used, it moves to
-	// the map young. When young is full, it replaces old, and the buckets that are left in old
-	// are dropped. So a flood of new keys cannot make the limiter grow. A flood can make the
-	// limiter forget keys, but a forgotten key gets at most one more burst.
-	young, old map[string]*rate.Limiter
+	buckets[rate.Limiter]
 }
 
 // NewLimiter returns a limiter with the rate r. The parameter keys is the highest number of keys
 // that the limiter remembers. It remembers at least the keys/2 keys that were used last.
 func NewLimiter(r Rate, now func() time.Time, keys int) *Limiter {
 	r.Burst = max(r.Burst, 1)
-	return &Limiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*rate.Limiter{}}
+	return &Limiter{rate: r, now: now, buckets: newBuckets[rate.Limiter](keys)}
 }
 
 // Allow takes a token for key. The result ok is true if there was a token. Otherwise the result
@@ -83,25 +79,38 @@ func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	return wait.Truncate(time.Millisecond) + time.Millisecond
 }
 
-// remembered returns the bucket of key, or nil if there is none. The caller holds mu.
-func (l *Limiter) remembered(key string) *rate.Limiter {
-	if b := l.young[key]; b != nil {
-		return b
-	}
-	return l.old[key]
+func (l *Limiter) bucketOf(key string) *rate.Limiter {
+	return l.use(key, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst) })
 }
 
-func (l *Limiter) bucketOf(key string) *rate.Limiter {
-	if b := l.young[key]; b != nil {
-		return b
+// buckets has the buckets of a limited number of keys, in two generations. When a bucket in the
+// map old is used, it moves to the map young. When young is full, it replaces old, and the buckets
+// that are left in old are dropped. So a flood of new keys cannot make a limiter grow. A flood can
+// make it forget keys, but a forgotten key gets at most one more burst.
+type buckets[T any] struct {
+	half       int
+	young, old map[string]*T
+}
+
+func newBuckets[T any](keys int) buckets[T] {
+	return buckets[T]{half: max(keys/2, 1), young: map[string]*T{}}
+}
+
+// remembered returns the bucket of key, or nil if there is none.
+func (b *buckets[T]) remembered(key string) *T { return cmp.Or(b.young[key], b.old[key]) }
+
+// use returns the bucket of key. If there is none, it adds the one that the function fresh makes.
+func (b *buckets[T]) use(key string, fresh func() *T) *T {
+	if found := b.young[key]; found != nil {
+		return found
 	}
-	b := l.old[key]
-	if b == nil {
-		b = rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)
+	found := b.old[key]
+	if found == nil {
+		found = fresh()
 	}
-	if len(l.young) >= l.half {
-		l.young, l.old = make(map[string]*rate.Limiter, l.half), l.young
+	if len(b.young) >= b.half {
+		b.young, b.old = make(map[string]*T, b.half), b.young
 	}
-	l.young[key] = b
-	return b
+	b.young[key] = found
+	return found
 }

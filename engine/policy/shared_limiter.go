@@ -12,10 +12,9 @@ import (
 type SharedLimiter struct {
 	rate Rate
 	now  func() time.Time
-	half int
 
-	mu         sync.Mutex
-	young, old map[string]*sharedBucket // two generations, as in a Limiter
+	mu sync.Mutex
+	buckets[sharedBucket]
 }
 
 // sharedBucket counts the tokens that payers have taken from a bucket and that have not been
@@ -27,7 +26,7 @@ type sharedBucket struct {
 
 func newSharedLimiter(r Rate, now func() time.Time, keys int) *SharedLimiter {
 	r.Burst = max(r.Burst, 1)
-	return &SharedLimiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*sharedBucket{}}
+	return &SharedLimiter{rate: r, now: now, buckets: newBuckets[sharedBucket](keys)}
 }
 
 // Allow takes a token from the bucket of key for a payer. The result ok is true if there was a
@@ -46,7 +45,7 @@ func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bo
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.bucketOf(key, now)
+	b := l.use(key, func() *sharedBucket { return &sharedBucket{at: now, stock: newStock()} })
 	b.refillBucket(l.rate.PerSecond*now.Sub(b.at).Seconds(), now)
 	take, size := float64(n), float64(l.rate.Burst-int(kept*float64(l.rate.Burst)))
 	if b.mayTake(payer, take, size) {
@@ -72,19 +71,4 @@ func (b *sharedBucket) refillBucket(n float64, now time.Time) {
 	if used := b.root.held; used > 0 {
 		b.scaleShares(max(used-n, 0)/used, crumb)
 	}
-}
-
-func (l *SharedLimiter) bucketOf(key string, now time.Time) *sharedBucket {
-	if b := l.young[key]; b != nil {
-		return b
-	}
-	b := l.old[key]
-	if b == nil {
-		b = &sharedBucket{at: now, stock: newStock()}
-	}
-	if len(l.young) >= l.half {
-		l.young, l.old = make(map[string]*sharedBucket, l.half), l.young
-	}
-	l.young[key] = b
-	return b
 }
