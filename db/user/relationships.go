@@ -71,6 +71,25 @@ func (t Relationships) Find(ctx context.Context, kind string, actor vocab.ID) (*
 		WHERE actor_uri = $1 AND type = $2 AND relation = $3`, actor, stored, relation)
 }
 
+// FindAll returns all relationships between the user and the actor.
+func (t Relationships) FindAll(ctx context.Context, actor vocab.ID) (all []Relationship, err error) {
+	if !t.ahead.actors[actor] {
+		return collect[Relationship](ctx, t.tx, "read relationships", `SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = $1`, actor)
+	}
+	for _, kind := range RelationshipTypes {
+		if r, _ := t.ahead.relationship(kind, actor); r != nil {
+			all = append(all, *r)
+		}
+	}
+	return all, nil
+}
+
+// IsAccepted reports whether the user and the actor have an accepted relationship of a type.
+func (t Relationships) IsAccepted(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
+	r, err := t.Find(ctx, kind, actor)
+	return r != nil && r.Status == Accepted, err
+}
+
 // FindBy returns the follows of a type that a Follow with this uri made. There are several if
 // actors of one server use the same uri.
 func (t Relationships) FindBy(ctx context.Context, kind string, activity vocab.ID) ([]Relationship, error) {
@@ -119,6 +138,19 @@ func (t Relationships) End(ctx context.Context, kind string, actor vocab.ID, at 
 		t.endActivity(Owned{began[0], actor}, at)
 	}
 	return true, nil
+}
+
+// EndAll removes all relationships between the user and the actor, as End does, and reports
+// whether there was one.
+func (t Relationships) EndAll(ctx context.Context, actor vocab.ID, at time.Time) (ended bool, err error) {
+	for _, kind := range RelationshipTypes {
+		was, err := t.End(ctx, kind, actor, at)
+		if err != nil {
+			return ended, err
+		}
+		ended = ended || was
+	}
+	return ended, nil
 }
 
 // List returns up to n accepted follows of a type after a place, the newest first.

@@ -24,7 +24,7 @@ func (t Relationships) FindStanding(ctx context.Context, actor vocab.ID) (s Stan
 	if err != nil {
 		return s, err
 	}
-	all, err := collect[Relationship](ctx, t.tx, "read relationships", `SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = $1`, actor)
+	all, err := t.FindAll(ctx, actor)
 	s.Friendship = map[string]Relationship{}
 	for _, r := range all {
 		switch r.Type {

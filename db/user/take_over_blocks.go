@@ -44,10 +44,8 @@ func (t Blocks) restore(ctx context.Context, b DatedBlock) error {
 	if err := t.Add(ctx, b.Block, b.At); err != nil {
 		return err
 	}
-	for _, kind := range RelationshipTypes {
-		if _, err := t.all.Relationships.End(ctx, kind, b.Actor, time.Now()); err != nil {
-			return err
-		}
+	if _, err := t.all.Relationships.EndAll(ctx, b.Actor, time.Now()); err != nil {
+		return err
 	}
 	if b.Direction != Outbound {
 		return nil

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -42,13 +43,8 @@ func (b bound) isReached(ctx context.Context, tx *user.Tx, waiting []user.Waitin
 
 // isKnown reports whether the user follows the actor or is friends with it.
 func isKnown(ctx context.Context, tx *user.Tx, actor vocab.ID) (bool, error) {
-	for _, kind := range user.RelationshipTypes {
-		rel, err := tx.Relationships.Find(ctx, kind, actor)
-		if err != nil || rel != nil && kind != user.Follower && rel.Status == user.Accepted {
-			return err == nil, err
-		}
-	}
-	return false, nil
+	all, err := tx.Relationships.FindAll(ctx, actor)
+	return slices.ContainsFunc(all, func(r user.Relationship) bool { return r.Type != user.Follower && r.Status == user.Accepted }), err
 }
 
 // mayInvite reports whether an actor may invite the user to one more conversation.

@@ -233,13 +233,9 @@ func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, no
 // actor from the user's groups, and closes the encrypted conversations that the actor hosts or has
 // with the user alone.
 func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID, now time.Time) error {
-	changed := false
-	for _, kind := range user.RelationshipTypes {
-		ended, err := tx.Relationships.End(ctx, kind, actor, now)
-		if err != nil {
-			return err
-		}
-		changed = changed || ended
+	changed, err := tx.Relationships.EndAll(ctx, actor, now)
+	if err != nil {
+		return err
 	}
 	if err := tx.Groups.LeaveAll(ctx, actor); err != nil {
 		return err

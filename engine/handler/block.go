@@ -34,14 +34,11 @@ func newBlock(local *actor.Local) Handler {
 			if !r.Activity.Object.ID.Same(r.Me) || isBan(r.Activity.Target.ID, r.Me) {
 				return Effects{}, ErrIgnored
 			}
-			e := Effects{Unfollowed: true}
-			for _, kind := range user.RelationshipTypes {
-				ended, err := tx.Relationships.End(ctx, kind, r.Actor.ID, r.endTime())
-				if err != nil {
-					return e, err
-				}
-				e.Changed = e.Changed || ended
+			ended, err := tx.Relationships.EndAll(ctx, r.Actor.ID, r.endTime())
+			if err != nil {
+				return Effects{}, err
 			}
+			e := Effects{Unfollowed: true, Changed: ended}
 			before, err := tx.Blocks.Find(ctx, user.Inbound, r.Actor.ID)
 			if err != nil {
 				return e, err

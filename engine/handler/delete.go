@@ -107,12 +107,8 @@ func checkDeletable(a *vocab.Activity) error {
 // many objects. The actor's activities are removed first, so that the objects in them need not be
 // blanked one by one.
 func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err error) {
-	for _, kind := range user.RelationshipTypes {
-		ended, err := tx.Relationships.End(ctx, kind, r.Actor.ID, r.endTime())
-		if err != nil {
-			return e, err
-		}
-		e.Changed = e.Changed || ended
+	if e.Changed, err = tx.Relationships.EndAll(ctx, r.Actor.ID, r.endTime()); err != nil {
+		return e, err
 	}
 	knew, err := tx.Actors.Forget(ctx, r.Actor.ID)
 	if err != nil {

@@ -107,7 +107,7 @@ func ByGroup(ctx context.Context, tx *user.Tx, object, actor vocab.ID) (bool, er
 // returns false for a sender that received the object only as a member of one of the user's groups
 // (see ByGroup), because answers of such members are not forwarded to the user's followers.
 func Sees(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, o *vocab.Object) (bool, error) {
-	follows, err := IsFollower(ctx, tx, r.Actor.ID)
+	follows, err := tx.Relationships.IsAccepted(ctx, user.Follower, r.Actor.ID)
 	if err != nil {
 		return false, err
 	}
@@ -116,12 +116,6 @@ func Sees(ctx context.Context, tx *user.Tx, local actor.Addresses, r *Received, 
 		viewer.Circles = []vocab.ID{local.Followers(r.User)}
 	}
 	return audience.OfObject(o, local.Followers(r.User)).MaySee(viewer), nil
-}
-
-// IsFollower reports whether an actor follows the user with the user's consent.
-func IsFollower(ctx context.Context, tx *user.Tx, actor vocab.ID) (bool, error) {
-	follower, err := tx.Relationships.Find(ctx, user.Follower, actor)
-	return follower != nil && follower.Status == user.Accepted, err
 }
 
 // undoReview takes back a Like, Dislike or EmojiReact. It finds the reaction by the id of the

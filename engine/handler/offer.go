@@ -171,16 +171,13 @@ func endFriendship(ctx context.Context, tx *user.Tx, with vocab.ID, direction st
 // findFriendship returns the relationship that an Offer made or asks for, or nil if there is
 // none.
 func findFriendship(ctx context.Context, tx *user.Tx, with vocab.ID, direction string, offer vocab.ID) (*user.Relationship, error) {
-	for _, kind := range user.FriendTypes {
-		rel, err := tx.Relationships.Find(ctx, kind, with)
-		if err != nil {
-			return nil, err
-		}
-		if rel != nil && rel.Direction == direction && rel.Activity.Same(offer) {
-			return rel, nil
+	all, err := tx.Relationships.FindAll(ctx, with)
+	for _, rel := range all {
+		if rel.Direction == direction && rel.Activity.Same(offer) {
+			return &rel, nil
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // offerDoc returns an Offer in the form in which an Accept, Reject or Undo embeds it: with only

@@ -156,7 +156,7 @@ func (q quotes) mayQuote(ctx context.Context, tx *user.Tx, r *Received, quoted *
 	case registry.AnyoneQuotes:
 		return true, nil
 	case registry.FollowersQuote:
-		return IsFollower(ctx, tx, r.Actor.ID)
+		return tx.Relationships.IsAccepted(ctx, user.Follower, r.Actor.ID)
 	}
 	return false, nil
 }

@@ -152,11 +152,6 @@ func (r *Received) mayRemember(ctx context.Context, tx *user.Tx) (bool, error) {
 	if !r.Remembers {
 		return false, nil
 	}
-	for _, kind := range user.RelationshipTypes {
-		if rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID); err != nil || rel != nil {
-			return err == nil, err
-		}
-	}
 	return tx.Actors.IsHeld(ctx, r.Actor.ID, r.Activity.ID)
 }
 

@@ -183,17 +183,14 @@ func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) 
 // in one of the user's groups, because deliveries use the inbox in the stored copy. The new copy
 // is the document that was fetched from the actor's own server, not the one in the Update.
 func updateActor(ctx context.Context, tx *user.Tx, r *Received) error {
-	for _, kind := range user.RelationshipTypes {
-		rel, err := tx.Relationships.Find(ctx, kind, r.Actor.ID)
-		if err != nil {
-			return err
-		}
-		if rel != nil {
-			return tx.Actors.Save(ctx, r.Actor, r.Now)
-		}
+	ties, err := tx.Relationships.FindAll(ctx, r.Actor.ID)
+	if err != nil {
+		return err
 	}
-	if groups, err := tx.Groups.ListOf(ctx, r.Actor.ID); err != nil || len(groups) == 0 {
-		return ignoredUnless(err)
+	if len(ties) == 0 {
+		if groups, err := tx.Groups.ListOf(ctx, r.Actor.ID); err != nil || len(groups) == 0 {
+			return ignoredUnless(err)
+		}
 	}
 	return tx.Actors.Save(ctx, r.Actor, r.Now)
 }

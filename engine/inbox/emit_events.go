@@ -42,12 +42,8 @@ func trustOf(ctx context.Context, x *applying) (string, error) {
 		return user.TrustContact, nil
 	}
 	for _, kind := range user.FriendTypes {
-		friendship, err := x.tx.Relationships.Find(ctx, kind, x.Actor.ID)
-		if err != nil {
-			return "", err
-		}
-		if friendship != nil && friendship.Status == user.Accepted {
-			return user.TrustContact, nil
+		if is, err := x.tx.Relationships.IsAccepted(ctx, kind, x.Actor.ID); err != nil || is {
+			return user.TrustContact, err
 		}
 	}
 	return user.TrustStranger, nil

@@ -72,9 +72,8 @@ func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.
 
 // isAccepted reports whether the actor has accepted u as its follower.
 func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID) (accepted bool, err error) {
-	err = f.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) error {
-		following, err := tx.Relationships.Find(ctx, user.Following, actor)
-		accepted = following != nil && following.Status == user.Accepted
+	err = f.Store.Read(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+		accepted, err = tx.Relationships.IsAccepted(ctx, user.Following, actor)
 		return err
 	})
 	return accepted, err

@@ -77,7 +77,7 @@ func (f *forwarder) isOwedToFollowers(ctx context.Context, x *applying) (bool, e
 	if !audience.NamesOpenly(a.Addressing, followers) || a.Doc.Hides() || isVote(x) {
 		return false, nil
 	}
-	follower, err := handler.IsFollower(ctx, x.tx, x.Actor.ID)
+	follower, err := x.tx.Relationships.IsAccepted(ctx, user.Follower, x.Actor.ID)
 	if err != nil {
 		return false, err
 	}

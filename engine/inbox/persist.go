@@ -45,13 +45,11 @@ func (p *applier) claimIDs(ctx context.Context, tx *user.Tx, batch []*applying) 
 // has claimed the activity's id. The handler stores the object and the feed entry, and for some
 // types the activity, too (see handler.Registry.IsApart). No row is added for another version of a
 // stored activity, or when leavesNoRow is true.
-func (p *applier) persist(ctx context.Context, x *applying) error {
+func (p *applier) persist(ctx context.Context, x *applying) (err error) {
 	isApart := p.Handlers.IsApart(x.Activity)
-	following, err := x.tx.Relationships.Find(ctx, user.Following, x.Actor.ID)
-	if err != nil {
+	if x.Follows, err = x.tx.Relationships.IsAccepted(ctx, user.Following, x.Actor.ID); err != nil {
 		return err
 	}
-	x.Follows = following != nil && following.Status == user.Accepted
 	x.Remembers = p.hasRoom(x)
 	if x.Blocked = x.blocked && isApart && !p.isRefused(x); x.blocked && !x.Blocked {
 		return p.dismissBlocked(ctx, x)

@@ -198,14 +198,14 @@ func (p *applier) isKnown(ctx context.Context, x *applying) (bool, error) {
 // permit it. For a sealed (encrypted) message it is also enough that the user and the actor are in
 // the same encrypted conversation.
 func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID, sealed bool) (bool, error) {
+	all, err := tx.Relationships.FindAll(ctx, actor)
+	if err != nil {
+		return false, err
+	}
 	var ties []string
-	for _, kind := range user.RelationshipTypes {
-		rel, err := tx.Relationships.Find(ctx, kind, actor)
-		if err != nil {
-			return false, err
-		}
-		if rel != nil && rel.Status == user.Accepted {
-			ties = append(ties, kind)
+	for _, rel := range all {
+		if rel.Status == user.Accepted {
+			ties = append(ties, rel.Type)
 		}
 	}
 	met := audience.Rule(u.Permissions.InsecureDM).IsMet(ties)
@@ -219,11 +219,11 @@ func mayWrite(ctx context.Context, tx *user.Tx, u registry.User, actor vocab.ID,
 func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recipient, err error) {
 	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {
-		following, err := x.tx.Relationships.Find(ctx, user.Following, f.ID)
+		follows, err := x.tx.Relationships.IsAccepted(ctx, user.Following, f.ID)
 		if err != nil {
 			return r, err
 		}
-		if following != nil && following.Status == user.Accepted {
+		if follows {
 			r.Circles = append(r.Circles, f.Followers)
 		}
 	}

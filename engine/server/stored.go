@@ -166,8 +166,8 @@ func standingOf(ctx context.Context, tx *user.Tx, actor vocab.ID) (standing, err
 	if err != nil {
 		return standing{}, err
 	}
-	follower, err := tx.Relationships.Find(ctx, user.Follower, actor)
-	return standing{block != nil, follower != nil && follower.Status == user.Accepted}, err
+	follows, err := tx.Relationships.IsAccepted(ctx, user.Follower, actor)
+	return standing{block != nil, follows}, err
 }
 
 func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {

@@ -112,11 +112,11 @@ func (p *piece) isFor(ctx context.Context, tx *user.Tx, me vocab.ID) (bool, erro
 	}
 	viewer := audience.Viewer{ID: me}
 	if p.by != nil && !audience.IsPublic(p.to) {
-		follow, err := tx.Relationships.Find(ctx, user.Following, p.by.ID)
+		follows, err := tx.Relationships.IsAccepted(ctx, user.Following, p.by.ID)
 		if err != nil {
 			return false, err
 		}
-		if follow != nil && follow.Status == user.Accepted && p.by.Followers != "" {
+		if follows && p.by.Followers != "" {
 			viewer.Circles = []vocab.ID{p.by.Followers}
 		}
 	}
