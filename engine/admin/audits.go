@@ -70,7 +70,7 @@ func (as Audits) nameTokens(ctx context.Context, u vocab.Username) (map[uuid.UUI
 
 // describeAudit returns the row in the form that commands show.
 func describeAudit(r user.AuditRecord) Audit {
-	a := Audit{At: r.At.UTC(), Action: r.Action, Params: r.Params, Outcome: r.Outcome, Times: r.Times, Activity: r.Activity}
+	a := Audit{At: r.At, Action: r.Action, Params: r.Params, Outcome: r.Outcome, Times: r.Times, Activity: r.Activity}
 	if r.Token != uuid.Nil {
 		a.Token = r.Token.String()
 	}

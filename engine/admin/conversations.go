@@ -72,7 +72,6 @@ func (cs Conversations) addTo(ctx context.Context, l *ConversationList, u vocab.
 	}
 	l.Total += total
 	for _, o := range found {
-		o.ActiveAt = o.ActiveAt.UTC()
 		l.Conversations = append(l.Conversations, Conversation{u, o})
 	}
 	return nil
@@ -112,7 +111,6 @@ func readDetails(ctx context.Context, tx *user.Tx, u vocab.Username, id uuid.UUI
 		return d, err
 	}
 	members, err := tx.Conversations.ListMembers(ctx, id)
-	found.ActiveAt = found.ActiveAt.UTC()
 	return ConversationDetails{u, *found, *counts, members}, err
 }
 

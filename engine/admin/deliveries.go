@@ -56,21 +56,6 @@ type DeliveryJob struct {
 	user.DeliveryJob
 }
 
-// describeJob returns the row in the form that commands show.
-func describeJob(u vocab.Username, j user.DeliveryJob) DeliveryJob {
-	j.CreatedAt, j.FirstAt = j.CreatedAt.UTC(), inUTC(j.FirstAt)
-	return DeliveryJob{u, j}
-}
-
-// inUTC returns the time in UTC, or nil if t is nil.
-func inUTC(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	at := t.UTC()
-	return &at
-}
-
 // DeliveryList lists fan-outs.
 type DeliveryList struct {
 	Jobs     []DeliveryJob    `json:"jobs"` // the newest first
@@ -107,7 +92,7 @@ func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryC
 		return err
 	})
 	for _, j := range found {
-		jobs = append(jobs, describeJob(u, j))
+		jobs = append(jobs, DeliveryJob{u, j})
 	}
 	return jobs, err
 }
@@ -138,9 +123,9 @@ type DeliveryDetail struct {
 
 // describeDelivery returns the row in the form that commands show.
 func describeDelivery(r user.DeliveryReport) DeliveryDetail {
-	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: inUTC(r.NextAt),
+	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: r.NextAt,
 		LastStatus: r.LastStatus, Answer: r.Says(), Headers: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
-		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}
+		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: r.UpdatedAt}
 }
 
 // ShownDeliveries is a fan-out with its deliveries.
@@ -275,7 +260,7 @@ func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (Deliver
 			key := place{d.Host, d.Status}
 			if at[key] == nil {
 				h := troubled[d.Host]
-				at[key] = &DeliveryState{DeliveryState: user.DeliveryState{Host: d.Host, Status: d.Status, Oldest: d.Oldest.UTC()}, Inactive: h.InactiveAt, Paused: h.PausedAt}
+				at[key] = &DeliveryState{DeliveryState: user.DeliveryState{Host: d.Host, Status: d.Status, Oldest: d.Oldest}, Inactive: h.InactiveAt, Paused: h.PausedAt}
 				if h.NextAttempt != nil && h.NextAttempt.After(ds.in.Now()) {
 					at[key].Closed = h.NextAttempt
 				}
@@ -297,10 +282,10 @@ func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (Deliver
 func (s *DeliveryState) addState(d user.DeliveryState) {
 	s.Count += d.Count
 	if d.Oldest.Before(s.Oldest) {
-		s.Oldest = d.Oldest.UTC()
+		s.Oldest = d.Oldest
 	}
 	if d.NextAt != nil && (s.NextAt == nil || d.NextAt.Before(*s.NextAt)) {
-		s.NextAt = inUTC(d.NextAt)
+		s.NextAt = d.NextAt
 	}
 	if d.Error != "" {
 		s.Error = d.Error

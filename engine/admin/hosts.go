@@ -34,8 +34,8 @@ type Host struct {
 // describeHost returns the row in the form that commands show.
 func describeHost(h dbinstance.Host, now time.Time) Host {
 	r := Host{Host: h.Host, State: delivery.HostState(h, now), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
-		FailingSince: inUTC(h.FailingSince), LastFailure: inUTC(h.FailedAt), LastError: h.Failure, DeliveredAt: inUTC(h.DeliveredAt),
-		NextAttempt: inUTC(h.ClosedUntil), InactiveAt: inUTC(h.InactiveAt), PausedAt: inUTC(h.PausedAt)}
+		FailingSince: h.FailingSince, LastFailure: h.FailedAt, LastError: h.Failure, DeliveredAt: h.DeliveredAt,
+		NextAttempt: h.ClosedUntil, InactiveAt: h.InactiveAt, PausedAt: h.PausedAt}
 	if h.PausedAt != nil {
 		r.NextAttempt = nil
 	}

@@ -119,7 +119,7 @@ func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 // describeItem returns an activity in the form that commands show. For a malformed activity the
 // item has no type and no actor. It has an id only if the activity was set aside.
 func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
-	i := InboxItem{User: u, State: state, Activity: id, Since: since.UTC(), Reason: reason}
+	i := InboxItem{User: u, State: state, Activity: id, Since: since, Reason: reason}
 	if a, err := vocab.ParseActivity(raw); err == nil {
 		i.Activity, i.Type, i.Actor = a.ID, a.Type, a.Actor
 	}

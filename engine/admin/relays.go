@@ -19,20 +19,9 @@ type Relays struct{ in *instance.Instance }
 // Relay is a relay, and the state of the subscription.
 type Relay = dbinstance.Relay
 
-// relayInUTC returns a relay with its times in UTC.
-func relayInUTC(r Relay) Relay {
-	r.CreatedAt, r.UpdatedAt = r.CreatedAt.UTC(), r.UpdatedAt.UTC()
-	return r
-}
-
 // List returns the relays, sorted by the ids of their actors.
 func (rs Relays) List(ctx context.Context) ([]Relay, error) {
-	found, err := rs.in.DB.Instance.Relays.All(ctx)
-	all := make([]Relay, len(found))
-	for i, r := range found {
-		all[i] = relayInUTC(r)
-	}
-	return all, err
+	return rs.in.DB.Instance.Relays.All(ctx)
 }
 
 // RelayStyles are the styles that Add accepts.
@@ -68,7 +57,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	if before != nil {
 		same := before.Inbox == r.Inbox && before.Style == r.Style
 		if same && before.State == dbinstance.RelayAccepted {
-			return relayInUTC(*before), fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
+			return *before, fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
 		}
 		if same && before.State == dbinstance.RelayPending { // the relay may still answer the earlier Follow
 			r.Follow = before.Follow
@@ -80,15 +69,15 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	}
 	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.FollowActivity(r)); err != nil {
 		if fault.Of(err) == nil {
-			return relayInUTC(r), err
+			return r, err
 		}
-		return relayInUTC(r), fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
+		return r, fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
 			WithHint("the relay stays pending: the same command sends the Follow again")
 	}
 	if sent, err := rs.in.DB.Instance.Relays.Find(ctx, r.Actor); err == nil && sent != nil { // the relay may have answered already
 		r = *sent
 	}
-	return relayInUTC(r), nil
+	return r, nil
 }
 
 // parseAddress parses the address of a relay. It refuses this server and servers that the policy
@@ -165,7 +154,7 @@ func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, erro
 		return RelayRemoval{}, fault.New(fault.NotFound, fmt.Sprintf("there is no relay %.200q", address)).WithHint("lightweb relay list")
 	}
 	r := all[n]
-	removal := RelayRemoval{Relay: relayInUTC(r), Undone: true}
+	removal := RelayRemoval{Relay: r, Undone: true}
 	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.UndoActivity(r)); err != nil {
 		if ctx.Err() != nil {
 			return RelayRemoval{}, err

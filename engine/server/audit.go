@@ -83,7 +83,7 @@ func (s *clientAPI) getAudit(a *answer, r *http.Request, _ httprouter.Params) er
 }
 
 func auditRecordOf(r user.AuditRecord) auditRecord {
-	shown := auditRecord{At: r.At.UTC(), Action: r.Action, Params: r.Params, Outcome: r.Outcome, Times: r.Times, ActivityURI: r.Activity}
+	shown := auditRecord{At: r.At, Action: r.Action, Params: r.Params, Outcome: r.Outcome, Times: r.Times, ActivityURI: r.Activity}
 	if r.Token != uuid.Nil {
 		shown.TokenID = r.Token.String()
 	}

@@ -132,7 +132,7 @@ type welcome struct {
 }
 
 func showWelcome(w user.Welcome) welcome {
-	shown := welcome{ID: w.ID, URI: w.URI, Sender: w.Sender, KeyPackage: w.KeyPackage, Content: w.Content, At: w.CreatedAt.UTC().Format(time.RFC3339Nano)}
+	shown := welcome{ID: w.ID, URI: w.URI, Sender: w.Sender, KeyPackage: w.KeyPackage, Content: w.Content, At: w.CreatedAt.Format(time.RFC3339Nano)}
 	if w.Conversation != uuid.Nil {
 		shown.Conversation = &w.Conversation
 	}
@@ -164,7 +164,7 @@ func showInbox(all []user.InboxEntry) []received {
 	shown := make([]received, len(all))
 	for i, e := range all {
 		shown[i] = received{Number: e.Arrival, Conversation: e.Conversation, GroupID: e.Group, Generation: e.Generation, Epoch: e.Epoch, Kind: e.Kind, Sender: e.Sender, Object: e.Object,
-			Blocked: e.Blocked, Content: e.Content, At: e.At.UTC()}
+			Blocked: e.Blocked, Content: e.Content, At: e.At}
 		if e.Seq != nil {
 			shown[i].Seq = *e.Seq
 		}

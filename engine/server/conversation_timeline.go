@@ -68,7 +68,7 @@ func timelineFrom(p *user.Place) user.TimelinePlace {
 }
 
 func (s *conversations) showEntry(e user.TimelineEntry) timelineEntry {
-	shown := timelineEntry{Kind: e.Kind, Entry: e.N, Seq: e.Seq, At: e.At.UTC(), Own: e.Own, ObjectID: e.Object, Sender: e.Sender, Content: e.Content}
+	shown := timelineEntry{Kind: e.Kind, Entry: e.N, Seq: e.Seq, At: e.At, Own: e.Own, ObjectID: e.Object, Sender: e.Sender, Content: e.Content}
 	if e.Content != nil {
 		shown.Epoch = &e.Epoch
 	}

@@ -200,19 +200,11 @@ func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Para
 
 func jobOf(j user.DeliveryJob) deliveryJob {
 	return deliveryJob{JobID: j.ID.String(), ActivityID: j.Activity, ObjectID: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
-		CreatedAt: j.CreatedAt.UTC(), FirstDeliveredAt: inUTC(j.FirstAt)}
+		CreatedAt: j.CreatedAt, FirstDeliveredAt: j.FirstAt}
 }
 
 func deliveryOf(r user.DeliveryReport) delivery {
-	return delivery{InboxURL: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAttemptAt: inUTC(r.NextAt),
+	return delivery{InboxURL: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAttemptAt: r.NextAt,
 		ResponseStatus: r.LastStatus, ResponseBody: r.Says(), ResponseHeaders: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(),
-		RemoteID: r.RemoteID, LatencyMS: r.LatencyMS, BytesSent: r.BytesOut, BytesReceived: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}
-}
-
-func inUTC(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	at := t.UTC()
-	return &at
+		RemoteID: r.RemoteID, LatencyMS: r.LatencyMS, BytesSent: r.BytesOut, BytesReceived: r.BytesIn, UpdatedAt: r.UpdatedAt}
 }

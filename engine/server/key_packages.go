@@ -244,7 +244,7 @@ func (s *publicPackages) packageID(u vocab.Username, k user.KeyPackage) vocab.ID
 // packageDoc returns a key package in the form of the SWICG draft.
 func (s *publicPackages) packageDoc(u vocab.Username, k user.KeyPackage) vocab.Doc {
 	return vocab.Doc{"id": string(s.packageID(u, k)), "type": "KeyPackage", "attributedTo": string(s.local.ID(u)), "to": []any{string(vocab.Public)},
-		"published": k.CreatedAt.UTC().Format(time.RFC3339), "mediaType": "message/mls", "encoding": "base64",
+		"published": k.CreatedAt.Format(time.RFC3339), "mediaType": "message/mls", "encoding": "base64",
 		"ciphersuite": mls.CipherSuite(k.Suite).String(), "content": base64.StdEncoding.EncodeToString(k.Content)}
 }
 

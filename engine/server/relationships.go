@@ -167,7 +167,7 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 		found, page.Next = cutRows(found, limit, scope, func(r user.Relationship) user.Place { return user.Place{At: r.CreatedAt, ID: r.ID} })
 		var actors []vocab.ID
 		for _, f := range found {
-			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, directions[f.Direction], f.Activity, f.CreatedAt.UTC()})
+			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, directions[f.Direction], f.Activity, f.CreatedAt})
 			actors = append(actors, f.Actor)
 		}
 		page.Actors, err = s.collectCards(ctx, tx, actors)
