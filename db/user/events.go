@@ -2,7 +2,6 @@ package user
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -101,60 +99,3 @@ func (t Events) Find(ctx context.Context, id uuid.UUID) (*Event, error) {
 	return one[Event](ctx, t.tx, "find an event by its id", `SELECT `+eventColumns+` FROM event_outbox
 		WHERE payload ->> 'eventId' = $1 ORDER BY seq DESC LIMIT 1`, id.String())
 }
-
-// Add sets aside an activity that could not be applied, and claims its id. Of several versions
-// under one id, the one that came last is set aside.
-func (t Poison) Add(ctx context.Context, p Poisoned) error {
-	if _, err := t.all.Activities.Claim(ctx, []Owned{{p.URI, p.Actor}, {cmp.Or(p.Version, p.URI), p.Actor}}); err != nil {
-		return err
-	}
-	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote bytes that a text column refuses
-	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES (@uri, @actor, @raw, @reason, @forwarders)
-		ON CONFLICT (uri, actor_uri) DO UPDATE SET raw = excluded.raw, reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
-		named{"uri": p.URI, "actor": p.Actor, "raw": p.Raw, "reason": reason, "forwarders": idsOrNull(p.Forwarders)})
-	return err
-}
-
-// Answer is the stored answer to a dispatch with an Idempotency-Key.
-type Answer struct {
-	Digest []byte // SHA-256 of the request's body
-	Answer json.RawMessage
-}
-
-// keptAnswers limits how long a stored answer is replayed.
-const keptAnswers = 24 * time.Hour
-
-// Find returns the answer that a dispatch with this key got within the last day, or nil if there
-// is none. It deletes an older answer, so that the key is free again.
-func (t Answers) Find(ctx context.Context, key string, now time.Time) (*Answer, error) {
-	if t.ahead.asked.answersTo(key) {
-		return t.ahead.asked.answer, nil
-	}
-	return one[Answer](ctx, t.tx, "read answer", findAnswer, key, now.Add(-keptAnswers))
-}
-
-const findAnswer = `WITH old AS (DELETE FROM idempotency_keys WHERE key = $1 AND created_at < $2)
-	SELECT digest, answer FROM idempotency_keys WHERE key = $1 AND created_at >= $2`
-
-// Add stores an answer for a day, with the next statement of the transaction or with its commit.
-// If another transaction has added an answer with the same key and not ended yet, that statement
-// waits for the other transaction. If the other one commits, this transaction fails with an error
-// that TakenKey recognizes.
-func (t Answers) Add(key string, a Answer, now time.Time) {
-	t.unsent.later(`INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES (@key, @digest, @answer, @now)`,
-		named{"key": key, "digest": a.Digest, "answer": a.Answer, "now": now})
-}
-
-// pruneAnswers removes the answers that are not replayed any more.
-func pruneAnswers(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
-	n, err := t.execBeside(ctx, "prune answers", `DELETE FROM idempotency_keys WHERE key IN (SELECT key FROM idempotency_keys WHERE created_at < $1 LIMIT $2)`,
-		time.Now().Add(-keptAnswers), pruneBatch)
-	if n == pruneBatch && !p.DryRun {
-		next = &reached{}
-	}
-	return Pruned{}, next, err
-}
-
-// TakenKey reports whether err says that another dispatch has stored an answer under the
-// Idempotency-Key meanwhile.
-func TakenKey(err error) bool { return postgres.Violates(err, "idempotency_keys_pkey") }

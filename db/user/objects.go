@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -191,4 +192,11 @@ func texts(ids []vocab.ID) []string {
 		out[i] = string(id)
 	}
 	return out
+}
+
+// ListBy returns the uris of the objects that an actor wrote and that are not deleted.
+func (t Objects) ListBy(ctx context.Context, actor vocab.ID) (uris []vocab.ID, err error) {
+	err = t.query(ctx, "list objects of actor", column(&uris), `SELECT uri FROM objects
+		WHERE `+schema.WrittenBy("raw", "$1::text")+` AND deleted_at IS NULL ORDER BY uri`, actor)
+	return uris, err
 }

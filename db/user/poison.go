@@ -1,7 +1,9 @@
 package user
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -16,6 +18,19 @@ type Poisoned struct {
 	Reason     string
 	CreatedAt  time.Time
 	Forwarders []vocab.ID // the actors that sent the activity, unless its own actor sent it
+}
+
+// Add sets aside an activity that could not be applied, and claims its id. Of several versions
+// under one id, the one that came last is set aside.
+func (t Poison) Add(ctx context.Context, p Poisoned) error {
+	if _, err := t.all.Activities.Claim(ctx, []Owned{{p.URI, p.Actor}, {cmp.Or(p.Version, p.URI), p.Actor}}); err != nil {
+		return err
+	}
+	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote bytes that a text column refuses
+	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES (@uri, @actor, @raw, @reason, @forwarders)
+		ON CONFLICT (uri, actor_uri) DO UPDATE SET raw = excluded.raw, reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
+		named{"uri": p.URI, "actor": p.Actor, "raw": p.Raw, "reason": reason, "forwarders": idsOrNull(p.Forwarders)})
+	return err
 }
 
 // List returns up to n activities that were set aside, the oldest first. It returns only
