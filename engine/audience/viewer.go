@@ -32,17 +32,9 @@ func (a Audience) MaySee(v Viewer) bool {
 	return !v.Blocked && (v.ByGroup || v.Sent || a.IsPublic() || a.Names(v.ID) || slices.ContainsFunc(v.Circles, a.Names))
 }
 
-// MayList reports whether the viewer sees the object in the author's collections. An object that
-// only names the viewer is not listed to the viewer, although the viewer may see it.
-func (a Audience) MayList(v Viewer) bool {
-	if v.ID != "" && v.ID.Same(a.author) {
-		return true
-	}
-	return !v.Blocked && slices.ContainsFunc(Lists(a.author, v), func(id vocab.ID) bool { return slices.Contains(a.to.To, id) || slices.Contains(a.to.Cc, id) })
-}
-
 // Lists returns the ids that let a viewer find an object in the author's collections. The to or cc
-// of the object must have at least one of these ids.
+// of the object must have at least one of these ids. An object that only names the viewer is not
+// listed to the viewer, although the viewer may see it.
 func Lists(author vocab.ID, v Viewer) []vocab.ID {
 	all := append([]vocab.ID{vocab.Public}, v.Circles...)
 	if v.ID.SameOrigin(author) {
