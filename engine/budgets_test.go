@@ -8,14 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/lightweb/lightweb/engine/policy"
 )
-
-// docs/operations.md shows the same table of budgets as the code.
-func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
-	expectTable(t, "../docs/operations.md", "budgets", "OperationsPage", policy.OperationsTable())
-}
 
 // expectTable checks that a page has a table. With -update it writes the table there. The parameter
 // run is the name by which the page says that this test is run.

@@ -71,22 +71,3 @@ func taker(b *Budget) func(payer string) bool {
 		return ok
 	}
 }
-
-func TestSharesAreWrittenInWords(t *testing.T) {
-	for _, tt := range []struct {
-		b    Budget
-		want string
-	}{
-		{Budget{Rate: Rate{PerSecond: 1.0 / 60, Burst: 30}}, "1 a minute, 30 at once"},
-		{Budget{Rate: Rate{PerSecond: 5, Burst: 5}, Per: "host"}, "5 a second for each host; one payer at most three quarters"},
-		{Budget{Rate: Daily(256 << 20), Bytes: true}, "256 MiB a day"},
-		{Budget{Pool: 50_000, Note: "but not on Sundays"}, "all together 50,000; one payer at most three quarters; but not on Sundays"},
-		{Budget{Setting: "limits.x"}, "`limits.x`"},
-		{Budget{Each: "1 KiB"}, "1 KiB"},
-		{Budget{Hourly: 60, Daily: 500}, "60 an hour and 500 a day"},
-	} {
-		if got := tt.b.DescribeShare(); got != tt.want {
-			t.Errorf("Share = %q, want %q", got, tt.want)
-		}
-	}
-}
