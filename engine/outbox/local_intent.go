@@ -2,10 +2,8 @@ package outbox
 
 import (
 	"context"
-	"time"
 
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // localIntent is the intent of an action that only changes private data of the user. The action
@@ -19,7 +17,7 @@ type localIntent interface {
 // applyLocally carries out a local action and answers it. The later steps of the pipeline,
 // which make an activity, do not run.
 func (o *Outbox) applyLocally(ctx context.Context, x *exchange, intent localIntent) error {
-	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+	err := o.storeAnswered(ctx, x, func(ctx context.Context, tx *user.Tx) error {
 		if err := o.answers.keepAnswer(tx, x); err != nil {
 			return err
 		}
@@ -28,9 +26,6 @@ func (o *Outbox) applyLocally(ctx context.Context, x *exchange, intent localInte
 		}
 		return tx.Audits.Add(ctx, newAudit(x, "ok"))
 	})
-	if user.TakenKey(err) {
-		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
-	}
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,10 @@ import (
 func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) error {
 	settled := false
 	x.leases = o.Dispatcher.Leases()
-	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) (err error) {
+	err := o.storeAnswered(ctx, x, func(ctx context.Context, tx *user.Tx) (err error) {
 		settled, err = o.storeDispatch(ctx, tx, x)
 		return err
 	})
-	if user.TakenKey(err) {
-		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
-	}
 	if err != nil {
 		return err
 	}
@@ -35,6 +32,16 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	}
 	// The activity is stored, so the later steps run even if the client has disconnected.
 	return next(context.WithoutCancel(ctx))
+}
+
+// storeAnswered runs the transaction that stores the results of a dispatch, with its answer. The
+// fault is Busy if another dispatch with the same Idempotency-Key has stored its answer first.
+func (o *Outbox) storeAnswered(ctx context.Context, x *exchange, store func(context.Context, *user.Tx) error) error {
+	err := o.Store.Write(ctx, x.User, store)
+	if user.TakenKey(err) {
+		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
+	}
+	return err
 }
 
 // storeDispatch stores the dispatch in the transaction of persist. It reports whether an earlier

@@ -2,10 +2,8 @@ package outbox
 
 import (
 	"context"
-	"time"
 
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // sealedIntent is the intent of an action that package conversation may carry out, as it does in
@@ -25,15 +23,12 @@ func (o *Outbox) submitSealed(ctx context.Context, x *exchange, intent sealedInt
 	if !done || err != nil {
 		return done, err
 	}
-	err = o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
+	err = o.storeAnswered(ctx, x, func(ctx context.Context, tx *user.Tx) error {
 		if err := o.answers.keepAnswer(tx, x); err != nil {
 			return err
 		}
 		return tx.Audits.Add(ctx, newAudit(x, "ok"))
 	})
-	if user.TakenKey(err) {
-		return true, fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
-	}
 	if err != nil {
 		return true, err
 	}
