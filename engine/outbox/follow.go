@@ -78,12 +78,7 @@ func (p *unfollow) findRecipients(ctx context.Context, f *finder, x *exchange) (
 	if err != nil {
 		return err
 	}
-	if x.counterpart, err = f.reachActor(ctx, x, p.actor); err != nil {
-		return err
-	}
-	x.to = []vocab.ID{p.actor}
-	x.addNamed(x.counterpart)
-	return nil
+	return f.addressCounterpart(ctx, x, p.actor)
 }
 
 func (p *unfollow) readFollowing(ctx context.Context, tx *user.Tx, actor vocab.ID) (*user.Relationship, error) {
@@ -126,10 +121,7 @@ type (
 )
 
 func (p *answerFollow) checkParams() error {
-	if (p.ActivityID == "") == (p.ActorURI == "") {
-		return badParam("activityId", "give either activityId or actorUri")
-	}
-	return nil
+	return checkEither("activityId", p.ActivityID, "actorUri", p.ActorURI)
 }
 
 func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchange) error {
@@ -152,12 +144,7 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 	// user's proof signs the canonical form of the whole answer (RFC 8785), and a received document
 	// may contain numbers that have no such form.
 	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID)
-	if x.counterpart, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
-		return err
-	}
-	x.to = []vocab.ID{p.rel.Actor}
-	x.addNamed(x.counterpart)
-	return nil
+	return f.addressCounterpart(ctx, x, p.rel.Actor)
 }
 
 // findFollower returns the id of the actor whose Follow is answered. The id is empty if the
@@ -252,6 +239,14 @@ func followLock(actor vocab.ID) string { return "following " + string(actor) }
 func checkPresent(name, value string) error {
 	if value == "" {
 		return badParam(name, name+" is missing")
+	}
+	return nil
+}
+
+// checkEither refuses an action that has both of two parameters, or neither of them.
+func checkEither(name, value, otherName, other string) error {
+	if (value == "") == (other == "") {
+		return badParam(name, "give either "+name+" or "+otherName)
 	}
 	return nil
 }

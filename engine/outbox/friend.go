@@ -93,10 +93,7 @@ type (
 )
 
 func (p *answerOffer) checkParams() error {
-	if (p.OfferID == "") == (p.ActorURI == "") {
-		return badParam("offerId", "give either offerId or actorUri")
-	}
-	return nil
+	return checkEither("offerId", p.OfferID, "actorUri", p.ActorURI)
 }
 
 // findOffer finds the Offer that is answered.
@@ -159,18 +156,7 @@ func (p *answerOffer) findRecipients(ctx context.Context, f *finder, x *exchange
 	if err := p.findOffer(ctx, f, x); err != nil {
 		return err
 	}
-	return f.addressFriend(ctx, x, p.rel)
-}
-
-// addressFriend addresses the actor of a relationship. If the actor cannot be fetched, the user's
-// stored copy is used.
-func (f *finder) addressFriend(ctx context.Context, x *exchange, rel *user.Relationship) (err error) {
-	if x.counterpart, err = f.reachActor(ctx, x, rel.Actor); err != nil {
-		return err
-	}
-	x.to = []vocab.ID{rel.Actor}
-	x.addNamed(x.counterpart)
-	return nil
+	return f.addressCounterpart(ctx, x, p.rel.Actor)
 }
 
 func (p *answerOffer) lockName() string { return friendLock(p.rel.Actor) }
@@ -272,7 +258,7 @@ func (p *endFriendship) findRecipients(ctx context.Context, f *finder, x *exchan
 	if err != nil {
 		return err
 	}
-	return f.addressFriend(ctx, x, p.rel)
+	return f.addressCounterpart(ctx, x, p.rel.Actor)
 }
 
 func refuseNotRelated() error {

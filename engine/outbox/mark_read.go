@@ -34,8 +34,8 @@ func (p *markRead) checkParams() error {
 	if !slices.Contains(feed.All, p.Feed) {
 		return badParam("feed", "feed is main, notifications or requests")
 	}
-	if (p.EntryID == "") == (p.Cursor == "") {
-		return badParam("entryId", "give either entryId or cursor")
+	if err := checkEither("entryId", p.EntryID, "cursor", p.Cursor); err != nil {
+		return err
 	}
 	if _, err := uuid.Parse(p.EntryID); err != nil && p.EntryID != "" {
 		return badParam("entryId", "entryId is the id of an item of the feed")

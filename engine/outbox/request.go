@@ -26,10 +26,7 @@ type (
 )
 
 func (p *answerRequest) checkParams() error {
-	if (p.ActivityID == "") == (p.ActorURI == "") {
-		return badParam("activityId", "give either activityId or actorUri")
-	}
-	return nil
+	return checkEither("activityId", p.ActivityID, "actorUri", p.ActorURI)
 }
 
 func (p *answerRequest) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {

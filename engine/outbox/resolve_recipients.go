@@ -106,13 +106,11 @@ func (f *finder) checkActive(ctx context.Context, id vocab.ID) error {
 	return fault.New(fault.NoUser, "there is no such user here")
 }
 
-// addNamed adds actors to the named recipients, each once. It never adds the sender.
-func (x *exchange) addNamed(actors ...*vocab.Actor) {
-	for _, a := range actors {
-		known := func(b *vocab.Actor) bool { return b.ID.Same(a.ID) }
-		if !known(x.actor) && !slices.ContainsFunc(x.named, known) {
-			x.named = append(x.named, a)
-		}
+// addNamed adds an actor to the named recipients, unless the actor is one of them or the sender.
+func (x *exchange) addNamed(a *vocab.Actor) {
+	known := func(b *vocab.Actor) bool { return b.ID.Same(a.ID) }
+	if !known(x.actor) && !slices.ContainsFunc(x.named, known) {
+		x.named = append(x.named, a)
 	}
 }
 
@@ -145,6 +143,17 @@ func (f *finder) reachWithin(ctx, asking context.Context, x *exchange, id vocab.
 		a = &vocab.Actor{ID: id}
 	}
 	return a, nil
+}
+
+// addressCounterpart makes the actor that id names the counterpart, and addresses nobody else. It
+// finds the actor by reachActor.
+func (f *finder) addressCounterpart(ctx context.Context, x *exchange, id vocab.ID) (err error) {
+	if x.counterpart, err = f.reachActor(ctx, x, id); err != nil {
+		return err
+	}
+	x.to = []vocab.ID{id}
+	x.addNamed(x.counterpart)
+	return nil
 }
 
 // isOther reports whether an addressed id is that of another actor, that is, neither the id of

@@ -25,8 +25,8 @@ type sendMessage struct {
 }
 
 func (p *sendMessage) checkParams() error {
-	if (p.RecipientURI == "") == (p.ConversationID == "") {
-		return badParam("recipientUri", "give either recipientUri or conversationId")
+	if err := checkEither("recipientUri", p.RecipientURI, "conversationId", p.ConversationID); err != nil {
+		return err
 	}
 	if p.ConversationID != "" {
 		if err := checkUUID("conversationId", p.ConversationID); err != nil {
