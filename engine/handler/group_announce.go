@@ -30,13 +30,13 @@ func registerGroup(r *Registry, local *actor.Local) {
 		vocab.EmojiReact: {Received: ofGroup(countGroupVote(local)), Votes: true},
 		vocab.Undo:       {Needs: needsRestored, Received: ofGroup(undoOfGroup(local))},
 	}
-	like := r.OfType(vocab.Announce)
+	announce := r.OfType(vocab.Announce)
 	for _, kind := range r.Types(func(Handler) bool { return true }) {
 		h := with[kind]
 		if h.Received == nil {
 			h.Received = func(context.Context, *user.Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored }
 		}
-		h.Concern, h.Notifies, h.Ordered, h.InFeed, h.ShowsObject = like.Concern, like.Notifies, like.Ordered, like.InFeed, like.ShowsObject
+		h.Concern, h.Notifies, h.Ordered, h.InFeed, h.ShowsObject = announce.Concern, announce.Notifies, announce.Ordered, announce.InFeed, announce.ShowsObject
 		h.Check, h.Subject, h.Group = checkObject, announcedObject, true
 		r.Register(Key{vocab.Announce, kind}, h)
 	}

@@ -47,7 +47,7 @@ func newMove(local *actor.Local) Handler {
 				return Effects{}, ignoredUnless(err)
 			}
 			e := Effects{Changed: true, Unfollowed: true}
-			return e, replaceFollow(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
+			return e, replaceFollow(ctx, r.newSender(tx, local), old, r.Actor, r.Target)
 		},
 	}
 }

@@ -120,7 +120,7 @@ func receiveFriendRequest(ctx context.Context, tx *user.Tx, local *actor.Local, 
 		return e, err
 	}
 	a := r.Activity
-	out := sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(a.ID, a.Written)
+	out := r.newSender(tx, local).withSpelling(a.ID, a.Written)
 	return e, out.sendAboutActivity(ctx, vocab.Accept, offerDoc(a.ID, f), r.Actor)
 }
 

@@ -53,7 +53,7 @@ func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r 
 		return Effects{}, ignoredUnless(err)
 	}
 	if status == user.Rejected {
-		return Effects{}, refuseQuote(ctx, r.sender(tx, local), note)
+		return Effects{}, refuseQuote(ctx, r.newSender(tx, local), note)
 	}
 	if note.Doc.Text(authorization) != "" {
 		return Effects{}, ErrIgnored
@@ -64,7 +64,7 @@ func receiveQuoteAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r 
 	if err != nil || stamp == "" {
 		return Effects{}, ignoredUnless(err)
 	}
-	return Effects{}, r.sender(tx, local).changeQuote(ctx, note, func(d vocab.Doc) { d[authorization] = string(stamp) })
+	return Effects{}, r.newSender(tx, local).changeQuote(ctx, note, func(d vocab.Doc) { d[authorization] = string(stamp) })
 }
 
 // findAsked returns the user's QuoteRequest that the sender answers, and the post for which it was
@@ -195,7 +195,7 @@ func withdrawApproval(ctx context.Context, tx *user.Tx, local *actor.Local, r *R
 		return err
 	}
 	if r.Mine(post.ID) {
-		return refuseQuote(ctx, r.sender(tx, local), post)
+		return refuseQuote(ctx, r.newSender(tx, local), post)
 	}
 	d := maps.Clone(post.Doc)
 	delete(d, authorization)
@@ -215,11 +215,6 @@ func refuseQuote(ctx context.Context, out sender, note *vocab.Object) error {
 	d := maps.Clone(note.Doc)
 	refuse(d)
 	return out.tx.Objects.Recount(ctx, note.ID, d.JSON())
-}
-
-// sender returns a sender for the activities that the user sends because of the received one.
-func (r *Received) sender(tx *user.Tx, local *actor.Local) sender {
-	return sender{tx: tx, local: local, user: r.User, now: r.Applied}
 }
 
 // changeQuote changes the members of a post of the user that concern its quote. It sends an Update

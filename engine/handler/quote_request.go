@@ -182,7 +182,7 @@ func (q quotes) sendReject(ctx context.Context, tx *user.Tx, r *Received, quotin
 func (q quotes) sendAnswer(ctx context.Context, tx *user.Tx, r *Received, quoting *vocab.Object, answer vocab.Doc) error {
 	a := r.Activity
 	answer["object"] = quoteRequestDoc(a.ID, a.Actor, a.Object.ID, quoting.ID)
-	out := sender{tx: tx, local: q.local, user: r.User, now: r.Applied}.withSpelling(a.ID, a.Written).withSpelling(quoting.ID, quoting.Written)
+	out := r.newSender(tx, q.local).withSpelling(a.ID, a.Written).withSpelling(quoting.ID, quoting.Written)
 	return out.storeActivity(ctx, answer, a.ID, a.ID, r.Actor)
 }
 

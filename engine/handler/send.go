@@ -23,6 +23,11 @@ type sender struct {
 	spelling vocab.Spelling // how other servers write the ids that the activities name, besides the recipient's id
 }
 
+// newSender returns a sender for the activities that the received one causes.
+func (r *Received) newSender(tx *user.Tx, local *actor.Local) sender {
+	return sender{tx: tx, local: local, user: r.User, now: r.Applied}
+}
+
 // withSpelling returns a copy of s with one more spelling. The parameter written is the form in
 // which the server of id writes that id.
 func (s sender) withSpelling(id vocab.ID, written string) sender {
