@@ -45,20 +45,23 @@ func newAnnounce() Handler {
 			if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
 				return Effects{}, ignoredUnless(err)
 			}
-			err = tx.Reactions.Set(ctx, user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
-			if err != nil {
+			if err := tx.Reactions.Set(ctx, boostOf(r.Activity, o.ID, r.Actor.ID), r.Now); err != nil {
 				return Effects{}, err
 			}
 			return Effects{}, placeInFeed(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx *user.Tx, s *Sent) error {
-			err := tx.Reactions.Set(ctx, user.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: user.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
-			if err != nil {
+			if err := tx.Reactions.Set(ctx, boostOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now); err != nil {
 				return err
 			}
 			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)
 		},
 	}
+}
+
+// boostOf returns the reaction to an object that an Announce makes.
+func boostOf(a *vocab.Activity, object, actor vocab.ID) user.Reaction {
+	return user.Reaction{Object: object, Actor: actor, Kind: user.Announce, Type: a.Type, Activity: a.ID}
 }
 
 // isPassable reports whether an actor may boost o. The object o has to be a public post, or a post
@@ -74,6 +77,6 @@ func isRepeat(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) (b
 	if !IsGroup(r.Actor) {
 		return false, nil
 	}
-	before, err := tx.Reactions.Find(ctx, user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce})
+	before, err := tx.Reactions.Find(ctx, boostOf(r.Activity, o.ID, r.Actor.ID))
 	return before != nil, err
 }

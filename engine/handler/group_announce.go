@@ -145,8 +145,7 @@ func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effe
 	if again, err := isRepeat(ctx, tx, r, o); err != nil || again {
 		return Effects{}, ignoredUnless(err)
 	}
-	boost := user.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: user.Announce, Type: vocab.Announce, Activity: r.Activity.ID}
-	if err := tx.Reactions.Set(ctx, boost, r.Now); err != nil {
+	if err := tx.Reactions.Set(ctx, boostOf(r.Activity, o.ID, r.Actor.ID), r.Now); err != nil {
 		return Effects{}, err
 	}
 	return Effects{}, enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
@@ -186,14 +185,11 @@ func withdrawPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (
 		}
 		return r.dropActivity(ctx, tx)
 	}
-	boost, err := tx.Reactions.Find(ctx, user.Reaction{Object: before.ID, Actor: r.Actor.ID, Kind: user.Announce})
+	boost, err := tx.Reactions.Find(ctx, boostOf(r.Activity, before.ID, r.Actor.ID))
 	if err != nil || boost == nil {
 		return Effects{}, ignoredUnless(err)
 	}
-	if _, err := tx.Reactions.Remove(ctx, boost.Activity, r.Actor.ID); err != nil {
-		return Effects{}, err
-	}
-	if err := tx.Activities.Remove(ctx, r.own(boost.Activity)); err != nil {
+	if err := removeReaction(ctx, tx, r.own(boost.Activity)); err != nil {
 		return Effects{}, err
 	}
 	return r.dropActivity(ctx, tx)
@@ -277,10 +273,7 @@ func uncountGroupVote(local *actor.Local) func(context.Context, *user.Tx, *Recei
 		if err != nil || there == nil || !mayTakeBack(vote.Type, there) || !r.hasBrought(there) {
 			return Effects{}, ignoredUnless(err)
 		}
-		if _, err := tx.Reactions.Remove(ctx, there.Activity, in.by); err != nil {
-			return Effects{}, err
-		}
-		if err := tx.Activities.Remove(ctx, user.Owned{ID: there.Activity, Actor: in.by}); err != nil {
+		if err := removeReaction(ctx, tx, user.Owned{ID: there.Activity, Actor: in.by}); err != nil {
 			return Effects{}, err
 		}
 		return r.dropActivity(ctx, tx)

@@ -153,9 +153,13 @@ func mayTakeBack(kind string, there *user.Reaction) bool {
 
 // unsendReaction takes back a reaction that the user sent.
 func unsendReaction(ctx context.Context, tx *user.Tx, s *Sent) error {
-	id := s.Activity.Object.ID
-	if _, err := tx.Reactions.Remove(ctx, id, s.Actor.ID); err != nil {
+	return removeReaction(ctx, tx, user.Owned{ID: s.Activity.Object.ID, Actor: s.Actor.ID})
+}
+
+// removeReaction removes the reaction that an activity made, and the activity.
+func removeReaction(ctx context.Context, tx *user.Tx, by user.Owned) error {
+	if _, err := tx.Reactions.Remove(ctx, by.ID, by.Actor); err != nil {
 		return err
 	}
-	return tx.Activities.Remove(ctx, user.Owned{ID: id, Actor: s.Actor.ID})
+	return tx.Activities.Remove(ctx, by)
 }
