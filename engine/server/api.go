@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -69,19 +68,16 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 	if err != nil {
 		return err
 	}
-	name, limit := feed.Main, feed.DefaultLimit
+	name := feed.Main
 	if q.Has("feed") {
 		name = q.Get("feed")
 	}
 	if name == feed.Requests && !slices.Contains(t.Scopes, instance.ScopeRead) {
 		return fault.New(fault.Forbidden, "an LLM engine does not read what strangers write in private").WithCode("insufficient_scope")
 	}
-	if q.Has("limit") {
-		n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
-		if err != nil || n == 0 {
-			return fault.New(fault.Invalid, "the limit must be 1 to 100").WithCode("bad_limit")
-		}
-		limit = int(n)
+	limit, err := limitOf(q, feed.DefaultLimit, feed.MaxLimit)
+	if err != nil {
+		return err
 	}
 	page, err := s.feed.Page(r.Context(), u, name, q.Get("cursor"), limit)
 	if err != nil {
@@ -118,9 +114,9 @@ func (s *clientAPI) getFeedEntry(a *answer, r *http.Request, p httprouter.Params
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
-	id, err := uuid.Parse(p.ByName("entry"))
-	if err != nil || id.String() != p.ByName("entry") {
-		return errNothing
+	id, err := parseID(p, "entry")
+	if err != nil {
+		return err
 	}
 	item, err := s.feed.Item(r.Context(), t.User, id, slices.Contains(t.Scopes, instance.ScopeRead))
 	if err != nil {
@@ -137,6 +133,15 @@ func (a *answer) sendJSON(r *http.Request, v any) error {
 	}
 	a.sendTagged(r, apiJSON, body)
 	return nil
+}
+
+// parseID returns the UUID that a path names.
+func parseID(p httprouter.Params, name string) (uuid.UUID, error) {
+	id, err := uuid.Parse(p.ByName(name))
+	if err != nil || id.String() != p.ByName(name) {
+		return uuid.Nil, errNothing
+	}
+	return id, nil
 }
 
 // readQuery returns the query parameters of the request. It refuses a parameter that is unknown

@@ -58,15 +58,6 @@ func (s *conversations) find(a *answer, r *http.Request, p httprouter.Params, sc
 	return u, c, err
 }
 
-// parseID returns the UUID that a path names.
-func parseID(p httprouter.Params, name string) (uuid.UUID, error) {
-	id, err := uuid.Parse(p.ByName(name))
-	if err != nil || id.String() != p.ByName(name) {
-		return uuid.Nil, errNothing
-	}
-	return id, nil
-}
-
 // sendCreated answers with v as JSON.
 func (a *answer) sendCreated(status int, v any) error {
 	body, err := vocab.Marshal(v)

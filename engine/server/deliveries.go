@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db/instance"
@@ -157,9 +156,9 @@ func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Para
 	if err != nil {
 		return err
 	}
-	id, err := uuid.Parse(p.ByName("job"))
-	if err != nil || id.String() != p.ByName("job") {
-		return errNothing
+	id, err := parseID(p, "job")
+	if err != nil {
+		return err
 	}
 	scope := u.String() + "/deliveries/" + id.String()
 	place, err := feed.DecodeCursor(scope, q.Get("cursor"))
