@@ -73,17 +73,16 @@ func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object,
 }
 
 // fetchShown fetches an announced object from its server. When that server says that the object
-// of an announced Delete is gone, x.fetched gets a Tombstone for it. An Undo of a Delete may come
-// right after the Delete, so that its object is fetched even if it was gone a moment ago.
+// of an announced Delete is gone, x.fetched gets a Tombstone for it. The object of an Undo is
+// fetched even if its server said a moment ago that it is gone, because an Undo of a Delete may
+// come right after the Delete.
 func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) error {
 	deletes := x.Activity.Object.Type() == vocab.Delete
-	var o *vocab.Object
-	var err error
+	fetch := f.actors.Object
 	if x.Activity.Object.Type() == vocab.Undo {
-		o, err = f.fetchObjectNow(ctx, x, id)
-	} else {
-		o, _, err = f.fetchObject(ctx, x, id, nil)
+		fetch = f.actors.ObjectNow
 	}
+	o, _, err := f.fetchBy(ctx, fetch, x, id, nil)
 	if x.Activity == nil {
 		return err
 	}

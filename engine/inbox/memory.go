@@ -93,28 +93,23 @@ func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.C
 
 // fetchObject calls actor.Resolver.Object within runAside, to fetch an object from its own
 // server.
-func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
+func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
+	return m.fetchBy(ctx, m.actors.Object, x, id, as)
+}
+
+// objectFetch is the method of an actor.Resolver that fetches an object: Object or ObjectNow.
+type objectFetch func(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
+
+// fetchBy is fetchObject with a choice of the method.
+func (m *memory) fetchBy(ctx context.Context, fetch objectFetch, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
 	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
-		o, raw, err = m.actors.Object(ctx, id, as)
+		o, raw, err = fetch(ctx, id, as)
 		return err
 	})
 	if err == nil {
 		err = m.takeDocument(x, len(raw))
 	}
 	return o, raw, err
-}
-
-// fetchObjectNow is fetchObject for an object that its server may have called gone a moment ago.
-func (m *memory) fetchObjectNow(ctx context.Context, x *receiving, id vocab.ID) (o *vocab.Object, err error) {
-	var raw json.RawMessage
-	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
-		o, raw, err = m.actors.ObjectNow(ctx, id, nil)
-		return err
-	})
-	if err == nil {
-		err = m.takeDocument(x, len(raw))
-	}
-	return o, err
 }
 
 // fetchActor calls actor.Resolver.Fresh within runAside, to fetch an actor from its own server.
