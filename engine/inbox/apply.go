@@ -81,13 +81,14 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 }
 
 // applyClaimed takes one activity through the steps if its id was claimed, and the activity was
-// not undone before it arrived (see takenAway). An Update by which an actor changes itself is
-// never a duplicate. Takahē and Mobilizon send all such Updates under one id, and the database
-// stores only the document that was fetched when the Update came. A Follow may take effect again
-// under its id (see handler.Registry.ComesAgain); it is stored and charged like a new one, and its
-// id stays claimed if it is ignored. applyClaimed removes from
-// claimed the ids of applied activities, except of those that leave no row. Apply releases the ids
-// that remain.
+// not undone before it arrived (see takenAway). Afterwards it removes the ids of an applied
+// activity from claimed, unless the activity leaves no row. Apply releases the ids that remain.
+//
+// Two activities take effect although their id was claimed before:
+//   - an Update by which an actor changes itself. Takahē and Mobilizon send all such Updates under
+//     one id, and the database stores only the document that was fetched when the Update came.
+//   - one that its actor has done again under the same id (see handler.Registry.ComesAgain). It is
+//     stored and charged like a new one. If it is ignored, its id stays claimed.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {
 	x.again = !claimed[x.ownID()]
 	if !claimed[p.version(x)] && !handler.UpdatesItself(x.Activity) {
