@@ -194,7 +194,7 @@ func sizeOf(all []user.InboxEntry) (n int) {
 // Commit sends a commit to the host of a conversation.
 func (m *Members) Commit(ctx context.Context, u vocab.Username, to *user.Conversation, c Commit) (Accepted, error) {
 	c.Caller = m.Local.ID(u)
-	host, err := m.begin(ctx, u, to)
+	host, err := m.findHost(ctx, u, to)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -235,7 +235,7 @@ type commitSent struct {
 
 // Send sends an encrypted message to the host of a conversation.
 func (m *Members) Send(ctx context.Context, u vocab.Username, c *user.Conversation, content []byte) (Accepted, error) {
-	host, err := m.begin(ctx, u, c)
+	host, err := m.findHost(ctx, u, c)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -263,7 +263,7 @@ func (m *Members) Send(ctx context.Context, u vocab.Username, c *user.Conversati
 
 // AskReset begins a reset, and returns the id of the next MLS group.
 func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *user.Conversation) (string, error) {
-	host, err := m.begin(ctx, u, c)
+	host, err := m.findHost(ctx, u, c)
 	if err != nil {
 		return "", err
 	}
@@ -282,7 +282,7 @@ func (m *Members) AskReset(ctx context.Context, u vocab.Username, c *user.Conver
 
 // Reset ends a reset with the GroupInfo of the next group.
 func (m *Members) Reset(ctx context.Context, u vocab.Username, c *user.Conversation, groupInfo []byte) (Accepted, error) {
-	host, err := m.begin(ctx, u, c)
+	host, err := m.findHost(ctx, u, c)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -301,7 +301,7 @@ func (m *Members) Reset(ctx context.Context, u vocab.Username, c *user.Conversat
 // GroupInfo returns the GroupInfo of the conversation's MLS group, and the epoch of the group.
 // With the GroupInfo a device can join again.
 func (m *Members) GroupInfo(ctx context.Context, u vocab.Username, c *user.Conversation) (groupInfo []byte, epoch int64, err error) {
-	host, err := m.begin(ctx, u, c)
+	host, err := m.findHost(ctx, u, c)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -31,15 +31,17 @@ func conflictOf(j *user.JoinedConversation, code, detail string) *Conflict {
 	return &Conflict{GroupID: j.GroupID, Generation: j.Generation, Epoch: j.Epoch, Status: j.Status, err: fault.New(fault.Conflict, detail).WithCode(code)}
 }
 
-// submissionHost is the host to which a request that changes a conversation has to go.
+// submissionHost is the host of a conversation, to which changes are sent.
 type submissionHost struct {
 	isHere   bool  // the host is a user of this server
 	at       Place // the conversation; zero unless isHere
 	isJoined bool  // it is stored that a device of the user has joined
 }
 
-// begin returns the host to which a request that changes a conversation has to go.
-func (m *Members) begin(ctx context.Context, u vocab.Username, c *user.Conversation) (submissionHost, error) {
+// findHost returns the host of a conversation that the user wants to change. It refuses a
+// conversation that cannot be changed, that has no host, or whose host is a suspended user of
+// this server.
+func (m *Members) findHost(ctx context.Context, u vocab.Username, c *user.Conversation) (submissionHost, error) {
 	if m.hosts(u, c) {
 		return submissionHost{isHere: true, at: Place{Host: u, ID: c.ID}, isJoined: true}, nil
 	}
