@@ -73,9 +73,9 @@ func readmitReaction(ctx context.Context, tx *user.Tx, r *Received) (bool, error
 	return r.readmitEnded(ctx, tx)
 }
 
-// readmitUndo lets an Undo take effect again, because the actor follows the user by the Follow that
-// it names, or the reaction that it names stands, and the request was signed after that began and
-// after it ended before.
+// readmitUndo lets an Undo take effect again if there is something to undo: the actor follows the
+// user by the Follow that the Undo names, or the reaction that it names stands. The request must
+// have been signed after that Follow or reaction began, and after its earlier end.
 func readmitUndo(ctx context.Context, tx *user.Tx, r *Received) (bool, error) {
 	id := r.Activity.Object.ID
 	if id == "" {

@@ -121,10 +121,10 @@ const unknownEvent = "activity.received"
 // type nor stand among the aliases of a handler.
 var ownEvents = append([]string{"quote.received", "request.received"}, conversation.ReceivedEvents()...)
 
-// eventOf names the event that tells of a received activity. An activity without a handler does
-// not take the name of an event that a handler, an alias or the engine gives, such as dm.received
-// for the type DM, or create.received for CREATE: clients act on that event, and settings such as
-// messaging.strangers decide about it.
+// eventOf names the event that tells of a received activity. A type without a handler may give a
+// name that stands for another event: DM gives dm.received, and CREATE gives create.received. An
+// activity of such a type has the event unknownEvent, because clients act on the other event, and
+// settings such as messaging.strangers decide about it.
 func (r *Registry) eventOf(activityType string) string {
 	event := EventType(activityType, "received")
 	isTaken := slices.Contains(ownEvents, event)

@@ -107,8 +107,8 @@ func isOpenToFollowers(r *Received) bool {
 }
 
 // pinObject pins an object of the sender's own. If the user has not stored the object, pinObject
-// stores it, but only if it is a public post that was fetched, the user follows the sender, and
-// the Add is for the user or for all followers. Otherwise the Add is ignored.
+// stores it on three conditions: it is a public post that was fetched, the user follows the
+// sender, and the Add is for the user or for all followers. Otherwise the Add is ignored.
 func pinObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	id := r.Activity.Object.ID
 	o := r.Fetched[id]

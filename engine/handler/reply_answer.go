@@ -8,9 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receiveReplyAnswer handles an Accept or Reject of an answer that the user wrote, by which
-// GoToSocial tells that the author of the answered post approves of the answer or refuses it. The
-// first of each has no effect, but it is stored, so that clients see it.
+// receiveReplyAnswer handles an Accept or Reject of an answer that the user wrote. GoToSocial
+// sends it when the author of the answered post approves of the answer or refuses it. The first of
+// each has no effect, but it is stored, so that clients see it.
 func receiveReplyAnswer(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	note, err := tx.Objects.FindLiving(ctx, r.Activity.Object.ID)
 	if err != nil || note == nil || !r.Mine(note.ID) || !audience.Names(note.Addressing, r.Actor.ID) {

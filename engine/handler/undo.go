@@ -78,9 +78,9 @@ type doing struct {
 }
 
 // receiveUndo takes back an activity. If there is nothing to take back, only the id of the
-// activity is stored. If the sender is a stranger or there is no room for its ids, not even the id
-// is stored (see mayRemember), because an Undo is sent to everybody who knows the actor, but
-// concerns only those who have the activity.
+// activity is stored. Not even the id is stored if the sender is a stranger, or there is no room
+// for its ids (see mayRemember). An Undo is sent to everybody who knows the actor, but it concerns
+// only those who have the activity.
 func (u undoer) receiveUndo(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	d, err := u.findDoing(ctx, tx, r)
 	done := u.types.OfType(d.kind)

@@ -94,10 +94,9 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// unansweredFault returns an error when err leaves open whether an object or actor exists, because
-// the server of that object or actor cannot be reached now, or because this server failed. It
-// returns nil when err says that there is no such object or actor, or that this server may not see
-// it.
+// unansweredFault returns an error if it is still open whether an object or actor exists, because
+// its server cannot be reached now, or because this server failed. It returns nil if err says that
+// there is no such object or actor, or that this server may not see it.
 func unansweredFault(err error, public string) error {
 	switch {
 	case fault.IsOurs(err):

@@ -10,10 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receive refuses a request before anything is fetched or parsed. It does so if the media type
-// or encoding of the request is not accepted, if the inbox does not exist, if the signature
-// cannot be valid, or if the request comes from a suspended actor or from a host that is
-// blocked or has sent too much.
+// receive makes the checks that need nothing fetched or parsed. It refuses a request with another
+// media type or with an encoding, a request to an inbox that does not exist, and one whose
+// signature cannot be valid. It also refuses a request of a suspended actor, of a blocked host, or
+// of a host that has sent too much.
 func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	h := x.Request.Header
 	if h.Get("Content-Encoding") != "" {

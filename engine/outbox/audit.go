@@ -75,11 +75,11 @@ func (r *refusals) flushCounts(ctx context.Context) {
 }
 
 // auditedParams returns the parameters for an audit record. They say what the action was about and
-// which actors it was for. Of the content of a post, and of other parameters that the map audited
-// marks with false, the record has only the size, so that no copy of a text is left when its post
-// is deleted. The parameters are added in the order of their names, as long as they fit. The
-// record also has the number of omitted parameters. If raw is not a JSON object that can be
-// stored, the record has no parameters.
+// which actors it was for. Of a parameter that the map audited marks with false, such as the
+// content of a post, the record has only the size. So no copy of a text is left when its post is
+// deleted. The parameters are added in the order of their names, as long as they fit. The record
+// also has the number of omitted parameters. If raw is not a JSON object that can be stored, the
+// record has no parameters.
 func auditedParams(raw []byte) []byte {
 	d, err := vocab.ParseDoc(raw)
 	if err != nil {

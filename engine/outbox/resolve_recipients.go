@@ -66,8 +66,8 @@ func (f *finder) findActor(ctx context.Context, x *exchange, name, value string)
 	return a, nil
 }
 
-// explainUnfound turns the error of an actor that was not found into a refusal that names the
-// cause, if the cause is another server or the action's parameter with this name. A refusal by the
+// explainUnfound returns the refusal of an action whose parameter with this name is an actor that
+// was not found. It names the cause if that is the parameter or another server. A refusal by the
 // policy and an error of this server are returned unchanged.
 func explainUnfound(name string, err error) error {
 	e := fault.Of(err)

@@ -183,10 +183,10 @@ const (
 	maxStreams  = 32 // requests at the same time over one connection of HTTP/2
 )
 
-// Harden limits what a client can use of srv: the time for headers, for a whole request and
-// between two requests; the size of headers; the number of its connections, unless it is one of
-// the proxies; the requests at the same time over one connection; and how long a connection
-// without any request can delay a Shutdown.
+// Harden limits how much of srv a client can use. It limits the time for headers, for a whole
+// request and between two requests, the size of headers, and the requests at the same time over
+// one connection. Unless the client is one of the proxies, it also limits the number of its
+// connections. A connection without any request delays a Shutdown only for a limited time.
 func Harden(srv *http.Server, proxies []netip.Prefix) { harden(srv, newConns(proxies)) }
 
 func harden(srv *http.Server, c *conns) {
