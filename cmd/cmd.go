@@ -287,29 +287,3 @@ func subcommand(c *cobra.Command, args []string) error {
 	}
 	return err.WithHint(c.CommandPath() + " --help")
 }
-
-// exclusive refuses two flags that contradict each other.
-func (a *app) exclusive(one, other string) error {
-	if f := a.command.Flags(); f.Changed(one) && f.Changed(other) {
-		return fault.New(fault.Usage, "--"+one+" and --"+other+" exclude each other").WithHint(a.command.CommandPath() + " --help")
-	}
-	return nil
-}
-
-// takesArgs returns the check for a command with these arguments. An argument with a name in
-// brackets may be left out. The last argument may be given many times if its name ends in "…]".
-func takesArgs(names ...string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		hint := c.CommandPath() + " --help"
-		for i, n := range names {
-			if i >= len(args) && !strings.HasPrefix(n, "[") {
-				return fault.New(fault.Usage, c.CommandPath()+" needs "+n).WithHint(hint)
-			}
-		}
-		many := len(names) > 0 && strings.HasSuffix(names[len(names)-1], "…]")
-		if len(args) > len(names) && !many {
-			return fault.New(fault.Usage, fmt.Sprintf("%s does not take %.60q", c.CommandPath(), args[len(names)])).WithHint(hint)
-		}
-		return nil
-	}
-}
