@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -246,38 +245,6 @@ func (r *configReader) readFile(values map[string]written) (string, error) {
 		values[key] = written{text, from}
 	}
 	return name, nil
-}
-
-// findFile returns the first configuration file that exists. A file that --config or the
-// environment names must exist.
-func (r *configReader) findFile() (name, content string, err error) {
-	places, asked := []string{"./lightweb.toml", "/etc/lightweb/lightweb.toml"}, false
-	for _, f := range []string{r.env.find(configEnv), r.file} {
-		if f != "" {
-			places, asked = []string{f}, true
-		}
-	}
-	for _, name := range places {
-		b, err := os.ReadFile(name)
-		if !asked && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && !filepath.IsAbs(name)) {
-			continue // the account that serves may stand in a folder that is not its own
-		}
-		if err != nil {
-			return "", "", fault.Wrap(fault.Config, "cannot read the configuration file "+name+": "+reason(err), err).WithHint("check --config and " + configEnv)
-		}
-		return name, string(b), nil
-	}
-	return "", "", nil
-}
-
-// reason returns why a file could not be used, without the name of the file, which the caller's
-// message has already.
-func reason(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err.Error()
-	}
-	return err.Error()
 }
 
 // flattenTable puts the leaves of a TOML document into leaves, under their full keys.
