@@ -97,7 +97,17 @@ func (a Audience) ReachesFollowers() bool { return a.IncludesFollowers() || a.Is
 func (a Audience) IsPrivate() bool { return !a.IsPublic() && !a.ReachesFollowers() }
 
 // IsUnaddressed reports whether the addressing is empty.
-func (a Audience) IsUnaddressed() bool { return len(a.to.All()) == 0 }
+func (a Audience) IsUnaddressed() bool { return IsUnaddressed(a.to) }
+
+// IsUnaddressed reports whether an addressing is empty.
+func IsUnaddressed(to vocab.Addressing) bool { return len(to.All()) == 0 }
+
+// IsForAuthorAlone reports whether nobody except the author is addressed. A received post whose
+// author made it less public has this audience if its new audience does not include the user.
+func (a Audience) IsForAuthorAlone() bool {
+	all := a.to.All()
+	return len(all) == 1 && all[0].Same(a.author)
+}
 
 // Names reports whether id is addressed, including in bto and bcc.
 func (a Audience) Names(id vocab.ID) bool { return Names(a.to, id) }

@@ -160,7 +160,8 @@ func render() string {
 	section(&b, "Private messages of strangers", append([]string{"for"}, Strangers...), func(c Case) []string {
 		return append([]string{c.Name}, words(c.Letter)...)
 	})
-	b.WriteString("## Recipients of an edit\n\nAn edit is for the recipients that it addresses. Others keep what they have.\n\n")
+	b.WriteString("## Recipients of an edit\n\nAn edit is for the recipients that it addresses. Others keep the words that they have. If the post\n" +
+		"was public and is not any longer, their copy leaves the public pages and collections.\n\n")
 	row(&b, append([]string{"was for", "is for"}, Holders...))
 	line(&b, 2+len(Holders))
 	for _, e := range Edits {

@@ -94,8 +94,11 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 		return ErrIgnored
 	}
 	before, err := stored.Parse()
-	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || !mayKeep(r, before, o) || isUndated(r, o) {
+	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || isUndated(r, o) {
 		return ignoredUnless(err)
+	}
+	if !mayKeep(r, before, o) {
+		return hideNarrowed(ctx, tx, r, stored, before, o)
 	}
 	if counts {
 		return refreshPoll(ctx, tx, stored, o)
@@ -103,10 +106,7 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	if !embedsAll(r.Activity) && isOlderCopy(o, before) {
 		return ErrIgnored
 	}
-	at := o.Updated
-	if at.IsZero() {
-		at = r.Activity.Published
-	}
+	at := changedAt(r, o)
 	if o, err = approveEdit(ctx, tx, r, o, before); err != nil {
 		return err
 	}

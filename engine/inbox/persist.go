@@ -65,7 +65,7 @@ func (p *applier) persist(ctx context.Context, x *applying) (err error) {
 		return err
 	}
 	if err := p.checkPermitted(ctx, x); err != nil {
-		return err
+		return hideRefused(ctx, x, err)
 	}
 	if x.asks, err = isAboutRequest(ctx, x, p.Handlers); err != nil {
 		return err

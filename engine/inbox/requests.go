@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -76,6 +77,19 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	return p.receiveStranger(ctx, x)
 }
 
+// hideRefused hides the stored version of a public post from everybody but the user if the user
+// may not have the new version, which is less public. It returns the refusal of the new version,
+// or an error.
+func hideRefused(ctx context.Context, x *applying, refusal error) error {
+	if x.Activity.Type != vocab.Update || !errors.Is(refusal, handler.ErrIgnored) {
+		return refusal
+	}
+	if err := handler.HideNarrowed(ctx, x.tx, &x.Received); err != nil {
+		return err
+	}
+	return refusal
+}
+
 // isAboutRequest reports whether an Update, a Delete or an Undo is about an activity or object of
 // its actor that waits among the requests. Its event is then that of a request, because programs
 // that may not know of the request may not learn of its end either, or get ids that the stranger
@@ -119,8 +133,11 @@ func (p *applier) checkStrangersEdit(ctx context.Context, x *applying, post audi
 	}
 	if held != nil {
 		before, err := held.Parse()
-		if err != nil || post.IsUnaddressed() || !audience.IsPublic(before.Addressing) {
+		if err != nil || post.IsUnaddressed() {
 			return err
+		}
+		if was := audience.OfObject(before, x.Actor.Followers); !was.IsPublic() && !was.IsForAuthorAlone() {
+			return nil
 		}
 	}
 	r, err := p.standingOf(ctx, x)

@@ -1,0 +1,68 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// HideNarrowed makes the stored version of a public post private if an Update makes the post less
+// public and its new version is not for the user. Only the audience changes: the user keeps the
+// words, addressed to their author alone, and nothing that is public shows the post any longer.
+// The new audience is not stored, because it is not for the user to know either.
+func HideNarrowed(ctx context.Context, tx *user.Tx, r *Received) error {
+	o, err := authoredObject(r)
+	if err != nil {
+		return passIgnored(err)
+	}
+	stored, err := tx.Objects.Find(ctx, o.ID)
+	if err != nil || stored == nil || stored.DeletedAt != nil {
+		return err
+	}
+	before, err := stored.Parse()
+	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || isUndated(r, o) {
+		return err
+	}
+	return passIgnored(hideNarrowed(ctx, tx, r, stored, before, o))
+}
+
+// passIgnored returns err, or nil if err says that the activity is ignored.
+func passIgnored(err error) error {
+	if errors.Is(err, ErrIgnored) {
+		return nil
+	}
+	return err
+}
+
+// hideNarrowed does the work of HideNarrowed for a living post that the sender wrote. It returns
+// ErrIgnored unless an error prevents the change.
+func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Object, before, o *vocab.Object) error {
+	after := o.Addressing.With(r.Activity.Addressing)
+	switch {
+	case r.Mine(o.ID) || !audience.IsPublic(before.Addressing) || audience.IsPublic(after) || audience.IsUnaddressed(after):
+		return ErrIgnored
+	case !embedsAll(r.Activity) && isOlderCopy(o, before):
+		return ErrIgnored
+	}
+	d := maps.Clone(before.Doc)
+	for _, name := range []string{"cc", "audience"} {
+		delete(d, name)
+	}
+	d["to"] = []any{string(before.AttributedTo)}
+	_, err := tx.Objects.Replace(ctx, stored.URI, d.JSON(), stored.Readable, NotAfter(changedAt(r, o), r.Now))
+	return ignoredUnless(err)
+}
+
+// changedAt returns the time at which the author changed a post, as its Update says, or zero if
+// the Update does not say it.
+func changedAt(r *Received, o *vocab.Object) time.Time {
+	if !o.Updated.IsZero() {
+		return o.Updated
+	}
+	return r.Activity.Published
+}

@@ -1,0 +1,80 @@
+package inbox_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+)
+
+// publicAnswers lists the answers to alice's note that the public pages and collections show.
+func publicAnswers(t *testing.T, s *peertest.Scene) (ids []string) {
+	t.Helper()
+	err := s.Store.Read(context.Background(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+		listed, err := tx.Threads.ListPublicAnswers(ctx, s.ID("us:/alice/notes/1"), nil, 10)
+		for _, o := range listed {
+			ids = append(ids, string(o.URI))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// A remote author makes a public answer less public. The public pages and collections show it no
+// longer, also if the new audience does not include the user. A user outside of the new audience
+// keeps the old words.
+func TestAPostThatIsMadeLessPublicLeavesThePublicPages(t *testing.T) {
+	const day = `"2026-01-0`
+	note := func(to, content, n string) string {
+		return `"to":` + to + `,"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","to":` + to +
+			`,"inReplyTo":"us:/alice/notes/1","content":"` + content + `","published":"2026-01-01T00:00:00Z","updated":` + day + n + `T00:00:00Z"}}`
+	}
+	const public = `["as:Public","us:/alice"]`
+	for name, tt := range map[string]struct {
+		given func(*peertest.Scene)
+		to    string
+		want  string
+	}{
+		"for the followers of a stranger":      {nil, `"p:/dave/followers"`, "hello"},
+		"for followers, of which alice is one": {func(s *peertest.Scene) { s.Follows("p:/dave") }, `"p:/dave/followers"`, "psst"},
+		"for somebody else":                    {func(s *peertest.Scene) { s.Follows("p:/dave") }, `"p:/carol"`, "hello"},
+		"for the user, by a stranger":          {nil, `"us:/alice"`, "hello"},
+		"for everybody on the author's server": {nil, `"p:/#Public"`, "hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/dave")
+			if tt.given != nil {
+				tt.given(s)
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave",`+note(public, "hello", "1"))
+			if got := publicAnswers(t, s); len(got) != 1 {
+				t.Fatalf("public answers: %q, want dave's", got)
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+note(tt.to, "psst", "3"))
+			if got := publicAnswers(t, s); len(got) != 0 {
+				t.Errorf("public answers: %q, want none", got)
+			}
+			if got := contents(t, s); !slices.Equal(got, []string{tt.want}) {
+				t.Errorf("alice holds %q, want %q", got, tt.want)
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/3","type":"Update","actor":"p:/dave",`+note(public, "late", "2"))
+			if got := publicAnswers(t, s); len(got) != 0 {
+				t.Errorf("after an older Update, public answers: %q, want none", got)
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/4","type":"Update","actor":"p:/dave",`+note(`"us:/alice"`, "more", "4"))
+			if got := contents(t, s); tt.given == nil && !slices.Equal(got, []string{tt.want}) {
+				t.Errorf("a stranger's private words came in without a request: %q", got)
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/5","type":"Update","actor":"p:/dave",`+note(public, "open", "5"))
+			if got := publicAnswers(t, s); len(got) != 1 {
+				t.Errorf("after it is public again, public answers: %q, want dave's", got)
+			}
+		})
+	}
+}
