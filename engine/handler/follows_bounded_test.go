@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,7 +9,8 @@ import (
 )
 
 // Only a limited number of Follows from one domain may wait for a user, and a limited number of
-// Follows from all domains. A Follow that waits already may come again.
+// Follows from all domains. A Follow that waits already may come again. A Follow for which there is
+// no room is answered by a Reject.
 func TestWaitingFollowsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
@@ -23,7 +25,13 @@ func TestWaitingFollowsAreBounded(t *testing.T) {
 	other := strings.NewReplacer("p:/carol", "p:/dave", "follows/1", "follows/2").Replace(follow)
 	waits := func(when string, want int) {
 		t.Helper()
-		s.MustSend("p:/dave", "us:/alice/inbox", other)
+		made := s.Changes(func() { s.MustSend("p:/dave", "us:/alice/inbox", other) })
+		if want == 0 && !slices.Equal(made, []string{
+			"+ activity outbound Reject us:/alice/activities/* p:/follows/2",
+			"+ event reject.sent us:/alice/activities/* p:/follows/2 by self us:/alice",
+			strings.NewReplacer("p:/carol", "p:/dave", "follows/1", "follows/2", `"Accept"`, `"Reject"`).Replace(deliveryOf1)}) {
+			t.Errorf("%s: %q, want a Reject alone", when, made)
+		}
 		if got := len(s.Column(t, s.Alice, `SELECT actor_uri FROM relationships WHERE type = 'follower' AND actor_uri = $1`, s.Long("p:/dave"))); got != want {
 			t.Errorf("%s: %d Follows of dave wait, want %d", when, got, want)
 		}

@@ -84,6 +84,11 @@ func (i *Inbox) NewAcquaintancesDaily(n int) {
 	i.bounds.newAcquaintances = policy.NewAcquaintances.LimiterAt(policy.Daily(n), i.Now)
 }
 
+// RejectDaily limits how many Rejects of Follows a domain causes in a day.
+func (i *Inbox) RejectDaily(n int) {
+	i.bounds.rejected = policy.Rejections.LimiterAt(policy.Daily(n), i.Now)
+}
+
 // NewVotersDaily limits how many users get new acquaintances in a day through the votes that one
 // group announces.
 func (i *Inbox) NewVotersDaily(n int) {
