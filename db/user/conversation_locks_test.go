@@ -90,7 +90,7 @@ func TestACopyIsLockedAfterItsConversation(t *testing.T) {
 				}()
 				dbtest.AwaitLock(t, c, u, saved)
 			}
-			return tx.Conversations.Close(ctx, j.ID, bob, now)
+			return tx.Conversations.Close(ctx, j.ID, bob, now, nil)
 		})
 		if err := <-saved; err != nil {
 			t.Fatal(err)

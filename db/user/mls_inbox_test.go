@@ -192,7 +192,7 @@ func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
 			if err := tx.Joined.Confirm(ctx, j.ID); err != nil {
 				return err
 			}
-			return tx.Conversations.Close(ctx, j.ID, bob, now)
+			return tx.Conversations.Close(ctx, j.ID, bob, now, nil)
 		})
 		before.LastSeq, before.ResetGroupID = 9, "urn:uuid:"+uuid.NewString()
 		_, err = tx.Joined.Save(ctx, *before, now)

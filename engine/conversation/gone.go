@@ -31,9 +31,9 @@ func (m *Members) closeIfGone(ctx context.Context, u vocab.Username, c *user.Con
 	}
 	err = m.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
 		if !isHost {
-			return tx.Conversations.Close(ctx, c.ID, c.Host, m.Now())
+			return tx.Conversations.Close(ctx, c.ID, c.Host, m.Now(), nil)
 		}
-		_, err = tx.Conversations.CloseHostedBy(ctx, c.Host, m.Now())
+		_, err = tx.Conversations.CloseHostedBy(ctx, c.Host, m.Now(), nil)
 		return err
 	})
 	if err != nil {

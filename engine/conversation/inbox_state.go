@@ -89,7 +89,7 @@ func ReceiveState(ctx context.Context, tx *user.Tx, a Arrival) (Outcome, error) 
 	}
 	switch {
 	case s.status == user.StatusClosed:
-		err = tx.Conversations.Close(ctx, j.ID, j.Host, a.Now)
+		err = tx.Conversations.Close(ctx, j.ID, j.Host, a.Now, a.Tells)
 	case s.status == user.StatusResetPending && (j.Status != before || s.generation > generation):
 		err = r.tell(ctx, eventReset, vocab.Doc{"groupId": s.reset})
 	case j.Status == user.StatusActive && s.generation > generation:

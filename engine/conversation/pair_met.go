@@ -27,7 +27,7 @@ func meetUpgrade(ctx context.Context, tx *user.Tx, a Arrival, own user.Conversat
 	case !isContinued && own.URI.Canonical() < j.URI.Canonical():
 		return true, joinContinued(ctx, tx, a, own, j)
 	}
-	if err := tx.Conversations.Close(ctx, own.ID, j.Host, a.Now); err != nil {
+	if err := tx.Conversations.Close(ctx, own.ID, j.Host, a.Now, a.Tells); err != nil {
 		return false, err
 	}
 	return true, joinSuccessor(ctx, tx, a, own, j)

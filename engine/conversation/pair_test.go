@@ -217,7 +217,7 @@ func TestTheOtherSideJoinsWhatItsConversationBecomes(t *testing.T) {
 		}
 	}
 	s.write(carol, func(ctx context.Context, tx *user.Tx) error {
-		closed, err := tx.Conversations.CloseHostedBy(ctx, aliceID, s.now())
+		closed, err := tx.Conversations.CloseHostedBy(ctx, aliceID, s.now(), nil)
 		if len(closed) != 1 {
 			t.Errorf("closed: %q", closed)
 		}
@@ -261,15 +261,13 @@ func TestAnInvitationIsToldWithTheTrustInItsHost(t *testing.T) {
 				if err := json.Unmarshal(e.Payload, &said); err != nil {
 					t.Fatal(err)
 				}
-				if e.Type != "conversation.closed" { // see conversation_ends.go in db/user
-					told = append(told, e.Type+" "+said.Trust)
-				}
+				told = append(told, e.Type+" "+said.Trust)
 			})
-			want := []string{"conversation.upgraded " + trust, "conversation.continued " + trust}
+			want := []string{"conversation.upgraded " + trust, "conversation.closed " + trust, "conversation.continued " + trust}
 			if isWithheld {
 				want = nil
 			}
-			if !slices.Equal(told, want) || !slices.Equal(asked, []string{trust, trust}) {
+			if !slices.Equal(told, want) || !slices.Equal(asked, []string{trust, trust, trust}) {
 				t.Errorf("of a %s, withheld: %t, is told %q, and %q was asked, want %q", kind, isWithheld, told, asked, want)
 			}
 		}

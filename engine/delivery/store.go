@@ -240,7 +240,7 @@ func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID,
 	if err := tx.Groups.LeaveAll(ctx, actor); err != nil {
 		return err
 	}
-	if _, err := tx.Conversations.CloseHostedBy(ctx, actor, now); err != nil {
+	if _, err := tx.Conversations.CloseHostedBy(ctx, actor, now, nil); err != nil {
 		return err
 	}
 	if !changed {

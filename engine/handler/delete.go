@@ -114,7 +114,7 @@ func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err 
 	if err != nil {
 		return e, err
 	}
-	closed, err := tx.Conversations.CloseHostedBy(ctx, r.Actor.ID, r.Now)
+	closed, err := tx.Conversations.CloseHostedBy(ctx, r.Actor.ID, r.Now, r.Tells)
 	if err != nil {
 		return e, err
 	}

@@ -94,7 +94,7 @@ func TestAMembersConversationContinuesTheOneThatWasClosed(t *testing.T) {
 				want, told = "t "+h.uri[len(h.uri)-36:], 1
 			}
 			h.want("in the end", continuations, want)
-			trust := map[bool]string{false: "stranger", true: "contact"}[c.closedBefore && !c.invited]
+			trust := map[bool]string{false: "stranger", true: "contact"}[!c.invited]
 			if got := h.rows(`SELECT payload ->> 'trust' FROM event_outbox WHERE type = 'conversation.continued'`); len(got) != told || told > 0 && got[0] != trust {
 				t.Errorf("events of %q tell of the successor, want %d of a %s", got, told, trust)
 			}
