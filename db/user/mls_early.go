@@ -41,8 +41,19 @@ func (t Hosted) TakeEarly(ctx context.Context, c HostedConversation) ([]EarlyMes
 		named{"id": c.ID, "generation": c.Generation, "epoch": c.Epoch})
 }
 
-// DropEarly removes the early messages of a sender.
-func (t Hosted) DropEarly(ctx context.Context, id uuid.UUID, sender vocab.ID) error {
-	_, err := t.execBeside(ctx, "drop early messages", `DELETE FROM mls_early WHERE conversation_id = $1 AND sender_uri = $2`, id, sender)
+// DropEarly removes the early messages of a sender whose commit of an earlier epoch of c lost. It
+// keeps those that arrived after a device of the sender was added, in that epoch or later: that
+// device did not make the lost commit.
+func (t Hosted) DropEarly(ctx context.Context, c HostedConversation, sender vocab.ID, epoch int64) error {
+	_, err := t.execBeside(ctx, "drop early messages", `DELETE FROM mls_early e WHERE conversation_id = @id AND sender_uri = @sender AND NOT EXISTS (
+			SELECT FROM mls_welcomes w JOIN mls_log l USING (conversation_id) WHERE w.conversation_id = @id AND w.recipient_uri = @sender AND w.created_at <= e.received_at
+				AND l.generation = @generation AND l.epoch = @epoch AND l.kind = 'commit' AND w.created_at >= l.created_at)`,
+		named{"id": c.ID, "generation": c.Generation, "epoch": epoch, "sender": sender})
 	return err
+}
+
+// DropAllEarly removes the early messages of a conversation, with the next statement of the
+// transaction or with its commit.
+func (t Hosted) DropAllEarly(id uuid.UUID) {
+	t.unsent.later(`DELETE FROM mls_early WHERE conversation_id = @id`, named{"id": id})
 }

@@ -4,9 +4,21 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 )
+
+// keptEarly is how long an early message waits at most: as long as this engine tries a delivery. So
+// the commits before it may come as late.
+const keptEarly = 8 * 24 * time.Hour
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
 
 // pruneMessages removes old Welcomes, old held activities (see HeldActivity), old early messages,
 // and old messages of the user's conversations. It leaves commits to pruneCommits, except those
@@ -30,7 +42,7 @@ func pruneMessages(ctx context.Context, t *tx, p Pruning, _ reached) (did Pruned
 	if err != nil {
 		return did, nil, err
 	}
-	early, err := t.execBeside(ctx, "prune early messages", `DELETE FROM mls_early WHERE arrival IN (SELECT arrival FROM mls_early WHERE received_at < $1 ORDER BY arrival LIMIT $2)`, p.Messages, pruneBatch)
+	early, err := t.execBeside(ctx, "prune early messages", `DELETE FROM mls_early WHERE arrival IN (SELECT arrival FROM mls_early WHERE received_at < $1 ORDER BY arrival LIMIT $2)`, laterOf(p.Messages, p.Deliveries.Now.Add(-keptEarly)), pruneBatch)
 	if err != nil {
 		return did, nil, err
 	}

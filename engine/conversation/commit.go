@@ -224,6 +224,9 @@ func (c *commit) write(ctx context.Context, tx *user.Tx, to *user.HostedConversa
 	if err != nil {
 		return err
 	}
+	if to.Mixed { // nobody has this commit yet, so no message that waits was made after it
+		tx.Hosted.DropAllEarly(to.ID)
+	}
 	entry := endEpoch(tx, to, c.Caller, c.Message, user.NextEpoch{GroupInfo: c.GroupInfo, Mixed: isMixed}, c.now)
 	c.accepted = Accepted{Seq: to.LastSeq, Epoch: to.Epoch, Generation: to.Generation}
 	if err := change.write(ctx, tx, to, c.actors, c.now); err != nil {

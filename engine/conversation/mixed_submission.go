@@ -71,7 +71,7 @@ func (d Deps) orderEntry(ctx context.Context, r *receiver, c *user.HostedConvers
 // commit was made in that epoch. The host cannot read the commit, so the roster stays as it is,
 // and the next epoch has no GroupInfo. The committer itself has sent the commit to the other
 // members that know only the draft. If another commit has ended that epoch before, the member has
-// forked. Nobody could read what it sent after the commit, so that is dropped.
+// forked. Nobody could read what its device sent after the commit, so that is dropped.
 func (d Deps) orderCommit(ctx context.Context, r *receiver, c *user.HostedConversation) (Outcome, error) {
 	e, host := r.entry, d.Actors.ID(r.User)
 	members, err := r.tx.Conversations.FindMembers(ctx, c.ID, []vocab.ID{e.sender})
@@ -86,7 +86,7 @@ func (d Deps) orderCommit(ctx context.Context, r *receiver, c *user.HostedConver
 	case !c.Mixed || !isPrivate(e.message) || len(e.message) > maxCommit || e.group != c.GroupID || e.epoch > c.Epoch || c.Status != user.StatusActive:
 		return refused(Unordered)
 	case e.epoch < c.Epoch: // Kept makes the inbox remember the activity's id, so that the event is added only once
-		if err := r.tx.Hosted.DropEarly(ctx, c.ID, e.sender); err != nil {
+		if err := r.tx.Hosted.DropEarly(ctx, *c, e.sender, e.epoch); err != nil {
 			return Outcome{}, err
 		}
 		return Outcome{Kept: true, Reason: Unordered}, r.tx.Events.Add(ctx, newEvent(eventReport, c, host, e.sender,

@@ -144,6 +144,7 @@ func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 	if err := tx.Hosted.Reset(ctx, *c, s.groupInfo, s.now); err != nil {
 		return err
 	}
+	tx.Hosted.DropAllEarly(c.ID)
 	c.Generation, c.Epoch, c.Status, c.GroupInfo = c.Generation+1, 0, user.StatusActive, s.groupInfo
 	c.FormerGroups, c.GroupID, c.ResetGroupID, c.Mixed = append(c.FormerGroups, c.GroupID), s.group, "", false
 	s.accepted = Accepted{Seq: c.LastSeq, Epoch: 0, Generation: c.Generation}

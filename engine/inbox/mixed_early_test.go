@@ -3,6 +3,8 @@ package inbox_test
 import (
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 )
@@ -67,6 +69,51 @@ func TestNoCommitOrdersMessagesOfAnEpochThatIsOver(t *testing.T) {
 	h.want("waiting", earlyOnes)
 }
 
+// A commit through the host's routes reaches nobody before the log has it, and a reset begins another
+// group. So messages that came ahead of either belong to no epoch of the conversation any more.
+func TestACommitOrResetThatNobodyCouldBuildOnEndsTheWait(t *testing.T) {
+	for name, end := range map[string]func(*hosted){
+		"a commit through the host": (*hosted).sealsCommit,
+		"a reset":                   (*hosted).resets,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMixed(t)
+			for _, n := range []uint64{1, 2, 9} {
+				h.sends(mine, "PrivateMessage", h.later(n).Message())
+			}
+			h.want("waiting", earlyOnes, "2 dave", "3 dave", "10 dave")
+			end(h)
+			h.want("waiting after it", earlyOnes)
+		})
+	}
+}
+
+// dave's commit of epoch 1 lost and comes late. The messages that he made after it are dropped. If a
+// device of his was added since, it made the messages that wait, and they stay.
+func TestALateCommitDropsNothingOfADeviceThatWasAddedSince(t *testing.T) {
+	for name, isAdded := range map[string]bool{"not added": false, "added": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newMixed(t)
+			late := h.group.PrivateCommit()
+			h.sealsCommit()
+			if isAdded {
+				h.addsAnew("p:/dave")
+			}
+			words := h.later(1).Message()
+			h.sends(mine, "PrivateMessage", words)
+			h.sends(mine, "PrivateMessage", late)
+			h.by = "p:/frank"
+			h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+			if isAdded {
+				h.want("the log", logged, lineOf("5 4 application dave", words))
+			} else {
+				h.want("the log", logged)
+			}
+			h.want("waiting", earlyOnes)
+		})
+	}
+}
+
 // alice blocks dave, or the operator suspends him, while his message waits. The commit of another
 // member does not order it.
 func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsBlocked(t *testing.T) {
@@ -111,10 +158,41 @@ func TestFewMessagesOfAnEpochToComeWait(t *testing.T) {
 // sealsCommit ends the epoch with a commit by alice's device.
 func (h *hosted) sealsCommit() {
 	h.Helper()
-	commit, next := h.group.SealedCommit(mlstest.Change{})
-	_, err := h.registry.Commit(h.TB.Context(), h.at, conversation.Commit{Caller: h.ID("us:/alice"), Key: "2", Message: commit})
-	if err != nil {
+	h.seals(mlstest.Change{}, conversation.Commit{})
+}
+
+// seals ends the epoch with a commit by alice's device that makes a change. The parameter with
+// tells the host of the change.
+func (h *hosted) seals(change mlstest.Change, with conversation.Commit) {
+	h.Helper()
+	commit, next := h.group.SealedCommit(change)
+	with.Caller, with.Key, with.Message = h.ID("us:/alice"), uuid.NewString(), commit
+	if len(change.Add) > 0 {
+		with.Welcomes = [][]byte{next.Welcome(change.Add...)}
+	}
+	if _, err := h.registry.Commit(h.TB.Context(), h.at, with); err != nil {
 		h.Fatal(err)
 	}
 	h.group = next
+}
+
+// addsAnew ends the epoch with a commit that adds a device of a member.
+func (h *hosted) addsAnew(name string) {
+	h.Helper()
+	d := mlstest.NewDevice(h.Long(name), h.Now())
+	h.seals(mlstest.Change{Add: []*mlstest.Device{d}}, conversation.Commit{Declared: conversation.Declared{Added: [][]byte{d.Package}}})
+}
+
+// resets resets the conversation.
+func (h *hosted) resets() {
+	h.Helper()
+	group, err := h.registry.AskReset(h.TB.Context(), h.at, h.ID("us:/alice"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	next := mlstest.NewGroup(h.device)
+	next.ID = group
+	if _, err := h.registry.Reset(h.TB.Context(), h.at, h.ID("us:/alice"), next.Info(h.device)); err != nil {
+		h.Fatal(err)
+	}
 }
