@@ -57,15 +57,28 @@ func (t Messages) Add(ctx context.Context, e InboxEntry) (bool, error) {
 }
 
 // FindLike returns the messages of e's conversation that have the same content as e or the same
-// Seq. If e is a commit, it also returns the other commits of the same generation and epoch. If e
-// was also stored without a conversation, for the same sender and group, that message is the last
-// in the list. It may have arrived before the Welcome to e's conversation. Messages of the kind
-// opaque are not compared by their content.
+// Seq. If e is a commit, it also returns the other commits of the same generation and epoch. Behind
+// them it returns the messages without a conversation that have the content and the group of e, the
+// one of e's sender last. They may have arrived before the Welcome to e's conversation. Messages of
+// the kind opaque are not compared by their content.
 func (t Messages) FindLike(ctx context.Context, e InboxEntry) ([]InboxEntry, error) {
 	return collect[InboxEntry](ctx, t.tx, "look for messages like it", `SELECT `+inboxColumns+` FROM mls_inbox
 		WHERE conversation_id = @conversation AND (content_hash = @hash AND kind <> 'opaque' OR seq = @seq OR kind = 'commit' AND @kind = 'commit' AND generation = @generation AND epoch = @epoch)
-			OR conversation_id IS NULL AND group_id = @group AND sender_uri = @sender AND content_hash = @hash AND kind <> 'opaque' ORDER BY conversation_id IS NULL, arrival`,
+			OR conversation_id IS NULL AND group_id = @group AND content_hash = @hash AND kind <> 'opaque' ORDER BY conversation_id IS NULL, sender_uri = @sender, arrival`,
 		named{"conversation": e.Conversation, "hash": e.Hash, "seq": e.Seq, "generation": e.Generation, "epoch": e.Epoch, "kind": e.Kind, "group": e.Group, "sender": e.Sender})
+}
+
+// DropCopies removes messages without a conversation, whose content is in a conversation.
+func (t Messages) DropCopies(ctx context.Context, copies []InboxEntry) error {
+	if len(copies) == 0 {
+		return nil
+	}
+	var arrivals []int64
+	for _, c := range copies {
+		arrivals = append(arrivals, c.Arrival)
+	}
+	_, err := t.execBeside(ctx, "drop copies of message", `DELETE FROM mls_inbox WHERE arrival = ANY($1) AND conversation_id IS NULL`, arrivals)
+	return err
 }
 
 // Place completes a message that arrived before the host had ordered it. It adds e.Conversation,
@@ -174,10 +187,19 @@ func (t Messages) ListSenders(ctx context.Context, id uuid.UUID, actors []vocab.
 
 // PlaceGroup moves the messages of an MLS group into its conversation, which was unknown when
 // they arrived. It numbers them in the order of arrival, from last+1 on, and returns how many
-// there were. Messages of the kind opaque stay where they are.
-func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, last int64) (n int64, err error) {
-	return t.execBeside(ctx, "place messages", `UPDATE mls_inbox i SET conversation_id = $1, seq = $3 + p.n FROM
-		(SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM mls_inbox WHERE conversation_id IS NULL AND group_id = $2 AND kind <> 'opaque') AS p WHERE i.arrival = p.arrival`, id, group, last)
+// there were. Of a message that several actors have sent, it keeps the one of a member, or else of
+// a named actor, or else the first. Named are those in the parameter others, and those that the
+// messages of members name. Messages of the kind opaque stay where they are.
+func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, others []vocab.ID, last int64) (n int64, err error) {
+	return t.execBeside(ctx, "place messages", `WITH found AS MATERIALIZED (SELECT i.arrival, i.content_hash, i.sender_uri, i.activity, m.actor_uri IS NOT NULL AS is_member
+			FROM mls_inbox i LEFT JOIN conversation_members m ON m.conversation_id = @id AND m.actor_uri = i.sender_uri
+			WHERE i.conversation_id IS NULL AND i.group_id = @group AND i.kind <> 'opaque'),
+		said AS MATERIALIZED (SELECT coalesce(string_agg(left(activity, 65536), ' '), '') AS words FROM found WHERE is_member),
+		ranked AS (SELECT arrival, row_number() OVER (PARTITION BY content_hash
+				ORDER BY is_member DESC, sender_uri = ANY(@others::text[]) OR strpos(words, to_json(sender_uri)::text) > 0 DESC, arrival) AS place FROM found, said),
+		copies AS (DELETE FROM mls_inbox i USING ranked r WHERE i.arrival = r.arrival AND r.place > 1)
+		UPDATE mls_inbox i SET conversation_id = @id, seq = @last + p.n FROM (SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM ranked WHERE place = 1) AS p
+		WHERE i.arrival = p.arrival`, named{"id": id, "group": group, "others": texts(others), "last": last})
 }
 
 // JoinedConversation is the user's copy of a conversation that another actor hosts, or that has
@@ -277,10 +299,14 @@ type Behind struct {
 	IsGap        bool // a later message is stored
 }
 
-// Confirm stores that a device of the user has joined a conversation. IsTakenGroup recognizes
-// the error that Confirm returns when another confirmed conversation has the MLS group.
+// Confirm stores that a device of the user has joined a conversation. From then on its messages
+// have no copies outside of it, which other actors may have sent before. Messages.Lock must be
+// called first. IsTakenGroup recognizes the error that Confirm returns when another confirmed
+// conversation has the MLS group.
 func (t Joined) Confirm(ctx context.Context, id uuid.UUID) error {
-	_, err := t.execBeside(ctx, "confirm conversation", `UPDATE conversations SET confirmed = true WHERE id = $1 AND NOT confirmed`, id)
+	_, err := t.execBeside(ctx, "confirm conversation", `WITH confirmed AS (UPDATE conversations SET confirmed = true WHERE id = $1 AND NOT confirmed RETURNING id, group_id)
+		DELETE FROM mls_inbox i USING confirmed c WHERE i.conversation_id IS NULL AND i.group_id = c.group_id AND i.kind <> 'opaque'
+			AND EXISTS (SELECT FROM mls_inbox k WHERE k.conversation_id = c.id AND k.content_hash = i.content_hash AND k.kind <> 'opaque')`, id)
 	return err
 }
 

@@ -75,7 +75,7 @@ func TestAMessageIsKeptOnceInItsConversation(t *testing.T) {
 				t.Errorf("a message of an unknown group, time %d: %v, %v", n, isNew, err)
 			}
 		}
-		placed, err := tx.Joined.PlaceGroup(ctx, j.ID, j.GroupID, 4)
+		placed, err := tx.Joined.PlaceGroup(ctx, j.ID, j.GroupID, nil, 4)
 		if placed != 1 {
 			t.Errorf("%d messages found their conversation, want 1", placed)
 		}

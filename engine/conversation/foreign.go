@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/mls"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -202,7 +203,11 @@ func beginGroup(ctx context.Context, tx *user.Tx, w *user.Welcome, group string,
 	if err := tx.Conversations.Join(ctx, id, []vocab.ID{a.Me, w.Sender}, user.RoleMember, 0); err != nil {
 		return nil, err
 	}
-	n, err := tx.Joined.PlaceGroup(ctx, id, group, 0)
+	var named []vocab.ID
+	if a.Activity != nil {
+		named = audience.Open(a.Activity.Addressing)
+	}
+	n, err := tx.Joined.PlaceGroup(ctx, id, group, named, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +232,9 @@ func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 	}
 	r.entry.generation = j.Generation
 	isNew, err := r.tx.Messages.Add(ctx, r.row())
+	if err == nil && !isNew {
+		isNew, err = r.replaceBlocked(ctx)
+	}
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
@@ -234,6 +242,18 @@ func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 		return Outcome{Kept: true}, nil
 	}
 	return Outcome{Kept: true}, r.tell(ctx, eventChat, vocab.Doc{})
+}
+
+// replaceBlocked stores a member's message in the place of the same one that came before in the
+// name of a member that the user blocks, and reports whether it has done so.
+func (r *receiver) replaceBlocked(ctx context.Context) (bool, error) {
+	row := r.row()
+	like, err := r.tx.Messages.FindLike(ctx, row)
+	at := slices.IndexFunc(like, func(e user.InboxEntry) bool { return e.Conversation != nil && bytes.Equal(e.Hash, row.Hash) })
+	if err != nil || at < 0 || r.IsBlocked || !like[at].Blocked || like[at].Seq != nil || like[at].Sender == row.Sender {
+		return false, err
+	}
+	return true, r.tx.Messages.Place(ctx, like[at], row)
 }
 
 // keepInOrder stores a message of a conversation without a host, numbered in the order of

@@ -109,7 +109,7 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 		return Outcome{Reason: WrongGroup}, err
 	}
 	row := r.row()
-	others, err := r.findLike(ctx, row)
+	others, copies, err := r.findLike(ctx, row)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -131,6 +131,9 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if err := r.tx.Messages.DropCopies(ctx, copies); err != nil {
+		return Outcome{}, err
+	}
 	reason := r.lateness()
 	r.advance(j)
 	if err := r.saveState(ctx); err != nil {
@@ -143,19 +146,29 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 }
 
 // findLike returns the stored messages that may be the same as row, or contradict it (see
-// Messages.FindLike). As long as no device of the user has joined, findLike leaves out a message
-// that has no conversation and whose sender is no member. So an invitation cannot take over
-// messages of other actors.
-func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) ([]user.InboxEntry, error) {
-	others, err := r.tx.Messages.FindLike(ctx, row)
-	if err != nil || r.conversation.Confirmed || len(others) == 0 || others[len(others)-1].Conversation != nil {
-		return others, err
+// Messages.FindLike). The result "copies" has those of other senders that have no conversation. As
+// long as no device of the user has joined, findLike leaves out the copies, and a message without a
+// conversation whose sender is no member. So an invitation cannot take over messages of other
+// actors.
+func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) (others, copies []user.InboxEntry, err error) {
+	all, err := r.tx.Messages.FindLike(ctx, row)
+	placed := slices.IndexFunc(all, func(o user.InboxEntry) bool { return o.Conversation == nil })
+	if err != nil || placed < 0 {
+		return all, nil, err
 	}
-	member, err := r.tx.Conversations.FindMember(ctx, r.conversation.ID, row.Sender)
-	if err == nil && !member.IsIn() {
-		others = others[:len(others)-1]
+	others, copies = slices.Clip(all[:placed]), all[placed:]
+	isOwn := copies[len(copies)-1].Sender == row.Sender
+	if !r.conversation.Confirmed {
+		member, err := r.tx.Conversations.FindMember(ctx, r.conversation.ID, row.Sender)
+		if err != nil || !isOwn || !member.IsIn() {
+			return others, nil, err
+		}
+		return append(others, copies[len(copies)-1]), nil, nil
 	}
-	return others, err
+	if isOwn {
+		others, copies = append(others, copies[len(copies)-1]), copies[:len(copies)-1]
+	}
+	return others, copies, nil
 }
 
 // fitsGroup reports whether the message belongs to an MLS group of its conversation: the present

@@ -81,6 +81,9 @@ func (m *Members) noteJoined(ctx context.Context, u vocab.Username, c *user.Conv
 		return
 	}
 	err := m.Store.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *user.Tx) error {
+		if err := tx.Messages.Lock(ctx); err != nil {
+			return err
+		}
 		return tx.Joined.Confirm(ctx, c.ID)
 	})
 	if err != nil && !user.IsTakenGroup(err) {

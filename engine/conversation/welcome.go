@@ -40,10 +40,8 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 	}
 	was, isOfAnother := "", false
 	err := r.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
-		if group != "" { // all transactions take this lock before the Welcome's row
-			if err := tx.Messages.Lock(ctx); err != nil {
-				return err
-			}
+		if err := tx.Messages.Lock(ctx); err != nil { // all transactions take this lock before the Welcome's row
+			return err
 		}
 		if was, err = tx.Welcomes.Confirm(ctx, id, me); err != nil || was == user.WelcomeInvalid {
 			return err

@@ -57,10 +57,10 @@ func TestRow12ACopyHasTheSenderThatTheHostTells(t *testing.T) {
 			h.begun(roster)
 			h.rows(`UPDATE conversations SET confirmed = true RETURNING ''`) // a device joins
 			told := []string{"mallory contact", "erin contact", "erin contact"}
-			own := "application 1 mallory f f"
+			early, own := "mallory f", "application 1 mallory f f"
 			if isBlocked {
 				h.block(mallory.by)
-				told, own = told[1:], "application 1 mallory f t"
+				told, early, own = told[1:], "erin f", "application 1 mallory f t"
 			}
 			put := func(content []byte) {
 				t.Helper()
@@ -71,11 +71,12 @@ func TestRow12ACopyHasTheSenderThatTheHostTells(t *testing.T) {
 			first, second := h.group.Message(), h.group.Message()
 			mallory.sends(mine, "PrivateMessage", first)
 			erin.sends(mine, "PrivateMessage", first)
+			h.want("before the host's word", `SELECT regexp_replace(sender_uri, '.*/', '') || ' ' || left(blocked::text, 1) FROM mls_inbox WHERE kind = 'application'`, early)
 			put(first)
 			put(second)
 			mallory.sends(mine, "PrivateMessage", second)
 			h.want("messages", keptMessages, "welcome 0 dave f f", "application 2 1 erin t f", "application 3 1 erin t f")
-			h.want("Creates of mallory's", `SELECT object_uri FROM mls_inbox WHERE activity LIKE '%"Create"%' OR object_uri LIKE '%mallory%'`)
+			h.want("Creates of mallory's", `SELECT object_uri FROM mls_inbox WHERE activity LIKE '%mallory/activities%' OR object_uri LIKE '%mallory%'`)
 			h.want("told", toldMessages, told...)
 			mallory.sends(mine, "PrivateMessage", h.group.Message())
 			h.want("mallory's own", `SELECT concat_ws(' ', kind, seq, epoch, regexp_replace(sender_uri, '.*/', ''), receipt IS NOT NULL, blocked) FROM mls_inbox WHERE seq IS NULL AND kind <> 'welcome'`, own)

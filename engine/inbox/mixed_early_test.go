@@ -133,6 +133,21 @@ func TestAMessageThatWaitsIsNotOrderedOnceItsSenderIsBlocked(t *testing.T) {
 	}
 }
 
+// frank sends dave's message of the next epoch in his own name first. Once alice has blocked frank,
+// the message enters the log as dave's.
+func TestACopyOfAMessageThatWaitsHidesItNot(t *testing.T) {
+	h := newMixed(t)
+	words := h.later(1).Message()
+	h.as("p:/frank").sends(mine, "PrivateMessage", words)
+	for range 2 {
+		h.sends(mine, "PrivateMessage", words)
+	}
+	h.want("waiting", earlyOnes, "2 frank", "2 dave")
+	h.block("p:/frank")
+	h.sends(mine, "PrivateMessage", h.group.PrivateCommit())
+	h.want("the log", entries, "2 1 commit dave", "3 2 application dave")
+}
+
 // Only members whose servers know the draft alone can be ahead of the host, and only in the group
 // that the conversation has. No member makes more than 50 messages wait.
 func TestFewMessagesOfAnEpochToComeWait(t *testing.T) {
