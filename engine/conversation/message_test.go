@@ -349,6 +349,41 @@ func TestRow23TheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	}
 }
 
+// The answer to a reset gets lost, and its sender is away for longer than answers are stored. Sent
+// again, the reset is answered as before, as long as nobody has committed in the new group. The
+// group that a conversation began with was never begun by a reset.
+func TestAResetIsAnsweredAsBeforeAsLongAsItsGroupIsNew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	id, err := s.registry.AskReset(t.Context(), s.at, aliceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.group = mlstest.NewGroupWith(id, s.bob)
+	info := s.group.Info(s.bob)
+	want, err := s.registry.Reset(t.Context(), s.at, bobID, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.later(25 * time.Hour)
+	want.Replayed = true
+	if again, err := s.registry.Reset(t.Context(), s.at, bobID, info); err != nil || again != want {
+		t.Errorf("a day later: %+v, %v, want %+v", again, err, want)
+	}
+	other := mlstest.NewDevice(bobID, time.Now())
+	_, err = s.registry.Reset(t.Context(), s.at, bobID, mlstest.NewGroupWith(id, other).Info(other))
+	s.wantConflict("the group of another device", err, "already_reset")
+	if _, err := s.rejoin(mlstest.NewDevice(aliceID, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.registry.Reset(t.Context(), s.at, bobID, info)
+	s.wantConflict("after another member's commit", err, "already_reset")
+
+	first := newScene(t)
+	_, err = first.registry.Reset(t.Context(), first.at, aliceID, first.group.Info(first.alice))
+	first.wantConflict("the first group of a conversation", err, "already_reset")
+}
+
 // The operator is no member, and can order a reset nevertheless. In this test the only admin has
 // left.
 func TestTheOperatorOrdersAResetWhenTheAdminHasLeft(t *testing.T) {

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -120,6 +121,12 @@ func (s *reset) answerKey() string { return keyOf(s.at.ID, s.caller, s.name(), s
 
 func (s *reset) digest() []byte { return hashOf(s.groupInfo) }
 
+// isDone reports whether this very reset began the present group of c, and nobody has committed in
+// the group since. It holds also when the stored answer is too old to be found.
+func (s *reset) isDone(c *user.HostedConversation) bool {
+	return len(c.FormerGroups) > 0 && c.Epoch == 0 && s.group == c.GroupID && bytes.Equal(s.groupInfo, c.GroupInfo)
+}
+
 func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversation) error {
 	if _, err := memberOf(ctx, tx, c, s.caller); err != nil {
 		return err
@@ -134,6 +141,9 @@ func (s *reset) apply(ctx context.Context, tx *user.Tx, c *user.HostedConversati
 		return nil
 	}
 	switch {
+	case s.isDone(c):
+		s.accepted = Accepted{Seq: c.LastSeq, Generation: c.Generation, Replayed: true}
+		return nil
 	case s.group == c.GroupID || slices.Contains(c.FormerGroups, s.group):
 		return conflictWith(c, "already_reset", "another member has begun the group")
 	case c.Status != user.StatusResetPending:
