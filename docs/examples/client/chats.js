@@ -119,8 +119,13 @@ export async function loadChat(shown, isShown) {
 
 const keyOf = ({ message, id }) => message ?? id // what is sealed anew is drawn anew
 
-function fillWaiting(li, { id, seq, waits, isHeld }) {
-  put(li, ".state", isHeld ? "not sent: others are in the chat now than when you wrote it" : seq || !waits ? "is being sent" : `waits: ${waits}`)
+const holds = {
+  true: "may be sent already: the server does not know any more",
+  false: "not sent: others are in the chat now than when you wrote it",
+}
+
+function fillWaiting(li, { id, seq, waits, isHeld, mayBeSent }) {
+  put(li, ".state", isHeld ? holds[Boolean(mayBeSent)] : seq || !waits ? "is being sent" : `waits: ${waits}`)
   li.querySelector(".held").hidden = !isHeld
   li.dataset.held = isHeld ? id : ""
 }

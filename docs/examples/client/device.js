@@ -92,17 +92,39 @@ class Device {
 
   messagesOf(group, after) { return this.#store.messagesOf(group, after) }
 
-  /** Begins a conversation with an actor, and returns its id. */
+  /** Begins a conversation with an actor, and returns its id. One that was interrupted before the actor was in goes on. */
   begin(actor) {
     return this.#alone(async () => {
       const packages = [...await this.#claim(actor), ...await this.#claimOwn()]
-      const { kept, groupInfo } = await this.#makeGroup(`urn:uuid:${crypto.randomUUID()}`)
+      const isBegun = ({ begins, lost, state }) => begins === actor && !lost && mls.actorsOf(state).length === 1
+      const kept = (await this.#store.list("groups")).find(isBegun) ?? await this.#beginFirst(actor)
+      kept.conversation ||= await this.#makeConversation(kept)
+      await addAll(this.#in(kept.conversation, kept), packages)
+      delete kept.begins
+      delete kept.groupInfo
       await this.#store.write({ groups: [kept] })
-      const made = await request("POST", "/api/conversations", { groupInfo })
-      kept.conversation = made.id
-      await addAll(this.#in(made.id, kept), packages)
-      return made.id
+      return kept.conversation
     })
+  }
+
+  /** Makes the group of a new conversation with an actor. The record says so until the actor is in, since any answer may be lost. */
+  async #beginFirst(actor) {
+    const { kept, groupInfo } = await this.#makeGroup(`urn:uuid:${crypto.randomUUID()}`)
+    Object.assign(kept, { begins: actor, groupInfo })
+    await this.#store.write({ groups: [kept] })
+    return kept
+  }
+
+  /** Lets the server make the conversation of a group, unless it has done so before; returns its id. */
+  async #makeConversation({ id, groupInfo }) {
+    try {
+      return (await request("POST", "/api/conversations", { groupInfo })).id
+    } catch (failure) {
+      const made = failure.code === "group_taken" && (await this.list()).find(({ groupId }) => groupId === id)
+      if (made) return made.id
+      if (isRefused(failure)) await this.#store.write({}, { groups: [id] })
+      throw failure
+    }
   }
 
   /** Begins the next group of a conversation, when it is reset, and lets all members in anew. */
@@ -172,7 +194,7 @@ class Device {
     said.push(...before.flatMap(({ id, sent }) => sent.filter(({ seq }) => seq).map(({ seq, at, text }) => ({ group: id, seq, at, sender: this.#actor, text }))))
     Object.assign(kept, { conversation, read: Math.max(kept.read, ...before.map(({ last = 0 }) => last)) })
     // The server says that this group is the next one: what waits is not for those whom the user did not write to.
-    const waiting = before.flatMap(({ state, sent }) => sent.filter(({ seq }) => !seq).map(({ text, at, id = crypto.randomUUID(), to = mls.actorsOf(state), isHeld }) => ({ text, at, id, to, isHeld })))
+    const waiting = before.flatMap(({ state, sent }) => sent.filter(({ seq }) => !seq).map(({ text, at, id = crypto.randomUUID(), to = mls.actorsOf(state), isHeld, mayBeSent }) => ({ text, at, id, to, isHeld, mayBeSent: isHeld && mayBeSent })))
     kept.sent = [...waiting, ...kept.sent]
     await this.#store.write({ groups: [kept], messages: said.map((entry) => ({ ...entry, group: kept.id })) },
       { groups: before.map(({ id }) => id), messages: said.map(({ group, seq }) => [group, seq]), packages: used })

@@ -10,6 +10,7 @@ export const newGroup = (id, state) => ({
   id, state, conversation: "", joined: mls.epochOf(state), read: 0, // the number up to which it has read the log
   last: 0, // the number of the last entry that is its own: what comes before is not of the next group
   sent: [], // messages of its own that are not in the log yet, or are held until the user says to send them
+  // A group that begins a conversation also has "begins", the actor that is to be let in, and "groupInfo" until that is done.
   // A group that resets a conversation also has "resets", its id, and "groupInfo" until all members are let in.
   pending: null, // the commit of its own that was not answered yet, with the state after it
   lost: "", // why it cannot go on
@@ -71,7 +72,7 @@ export class Group {
     this.#expectMember()
     const message = this.#kept.sent.find((one) => one.id === id && one.isHeld)
     if (!message) return
-    if (isSent) Object.assign(message, { isHeld: false, to: mls.actorsOf(this.#kept.state) })
+    if (isSent) Object.assign(message, { isHeld: false, mayBeSent: false, to: mls.actorsOf(this.#kept.state) })
     else this.#kept.sent = this.#kept.sent.filter((one) => one !== message)
     await this.#keep()
     await this.catchUp()
@@ -118,7 +119,8 @@ export class Group {
         message.seq = (await request("POST", `${this.#path}/messages`, { message: message.message })).seq
       } catch (failure) {
         message.waits = failure.message
-        if (failure.code === "past_epoch") await this.#seal(message, message) // it has waited for too long
+        if (failure.code === "past_epoch" && message.mayBeSent) this.#hold(message)
+        else if (failure.code === "past_epoch") await this.#seal(message, message) // it has waited for too long
         else if (isRefused(failure) && failure.status !== 404 && !["reset_pending", "former_group"].includes(failure.code)) { // a host that is not found may come back
           this.#kept.sent = this.#kept.sent.filter((other) => other !== message)
           await this.#keep()
@@ -127,6 +129,11 @@ export class Group {
         break
       } finally { await this.#keep() }
     }
+  }
+
+  /** Lets the user decide about a message that the others may have: its answer may be lost, and the log has forgotten it. */
+  #hold(message) {
+    Object.assign(message, { id: message.id ?? crypto.randomUUID(), to: mls.actorsOf(this.#kept.state), isHeld: true, message: undefined })
   }
 
   /** Whether what was written to some actors may go to the members: all are among them, and not the user alone. */
@@ -154,6 +161,8 @@ export class Group {
   /** Applies an entry of the log, and returns what it says. */
   async #readEntry(entry) {
     if (entry.seq <= this.#kept.read || this.#kept.lost) return []
+    // A number that is left out is of an entry that the log has forgotten: one of its own, perhaps.
+    if (entry.seq > this.#kept.read + 1) for (const message of this.#kept.sent) message.mayBeSent = true
     this.#kept.read = entry.seq
     if (mls.headerOf(entry.content).group === this.#kept.id) this.#kept.last = entry.seq
     if (entry.kind === "commit") return this.#applyCommit(entry)
