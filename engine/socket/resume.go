@@ -32,9 +32,9 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 }
 
 // findStart returns the cursor after which a socket begins. That is the client's own cursor if it
-// has one, or else the last event. If there is no event with the client's cursor, or not all
-// events after it can be read, the result "reason" says so, and the socket begins after the last
-// event.
+// has one, or else the last event. If there is no event with the client's cursor, the result
+// "reason" is "ahead", and the socket begins after the last event. If not all events after the
+// cursor are kept, "reason" is "trimmed", and the socket begins with the first one that is kept.
 func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.ID) (cursor keyspace.ID, reason string, err error) {
 	if after == nil {
 		if last, known := h.streamEnd(ctx, u); known {
@@ -62,7 +62,7 @@ func (h *Hub) findStart(ctx context.Context, u vocab.Username, after *keyspace.I
 	case after.Seq > end.Seq || bounds.Milli != nil && uint64(*bounds.Milli) != after.Milli:
 		return end, ahead, nil
 	case bounds.First > seq+1:
-		return end, trimmed, nil
+		return keyspace.ID{Milli: uint64(bounds.FirstMilli), Seq: uint64(bounds.First) - 1}, trimmed, nil
 	}
 	return *after, "", nil
 }

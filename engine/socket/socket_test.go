@@ -183,16 +183,18 @@ func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.redis.Do("XTRIM", "alice:events", "MAXLEN", "5")
-	checkStart(r, u, "trimmed, Redis has as much", all.ids[3], "trimmed", last)
+	beforeKept := keyspace.ID{Milli: all.ids[15].Milli, Seq: all.ids[15].Seq - 1}
+	checkStart(r, u, "trimmed, Redis has as much", all.ids[3], "trimmed", beforeKept)
 	checkStart(r, u, "just before what is kept", all.ids[14], "", last)
 	r.redis.Kill()
-	checkStart(r, u, "trimmed, without Redis", all.ids[3], "trimmed", last)
+	checkStart(r, u, "trimmed, without Redis", all.ids[3], "trimmed", beforeKept)
 	checkStart(r, u, "kept, without Redis", all.ids[15], "", last)
 	checkStart(r, u, "ahead, without Redis", keyspace.ID{Milli: last.Milli, Seq: last.Seq + 9}, "ahead", last)
 }
 
 // checkStart opens a socket at the cursor after and checks its hello. If reason is not empty, a
-// reset with that reason and with the cursor last must follow.
+// reset with that reason and with the cursor last must follow, and after "trimmed" the five events
+// that are kept.
 func checkStart(r *rig, u vocab.Username, name string, after keyspace.ID, reason string, last keyspace.ID) {
 	r.Helper()
 	c := r.open(u, &after)
@@ -207,6 +209,9 @@ func checkStart(r *rig, u vocab.Username, name string, after keyspace.ID, reason
 	}
 	if reason != "" && len(c.was) == 2 && !strings.Contains(string(c.was[1].Body), `{"type":"reset","cursor":"`+cursor.String()+`","reason":"`+reason+`"}`) {
 		r.Errorf("%s: is told %s, want reset because of %s", name, c.was[1].Body, reason)
+	}
+	if reason == "trimmed" {
+		c.await(5) // the events that are kept
 	}
 }
 
