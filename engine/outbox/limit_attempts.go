@@ -18,10 +18,20 @@ import (
 func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 	return o.Store.Write(ctx, x.User, func(ctx context.Context, tx *user.Tx) error {
 		may, err := tx.Audits.CountAttempt(ctx, x.Token, x.now, policy.Attempts.Hourly, policy.Attempts.Daily)
-		if err == nil && !may {
-			err = fault.New(fault.RateLimited, fmt.Sprintf("the token may try %d actions an hour and %d a day", policy.Attempts.Hourly, policy.Attempts.Daily)).WithCode("assistant_limit").After(10 * time.Minute)
+		if err != nil || may {
+			return err
 		}
-		return err
+		tried, err := tx.Audits.FindAttempts(ctx, x.Token, x.now)
+		if err != nil {
+			return err
+		}
+		var wait time.Duration
+		for _, q := range attemptQuotas(tried, x.now) {
+			if q.Left == 0 {
+				wait = max(wait, q.Reset)
+			}
+		}
+		return fault.New(fault.RateLimited, fmt.Sprintf("the token may try %d actions an hour and %d a day", policy.Attempts.Hourly, policy.Attempts.Daily)).WithCode("assistant_limit").After(wait)
 	})
 }
 
@@ -34,8 +44,13 @@ func (o *Outbox) AttemptQuotas(ctx context.Context, u vocab.Username, token uuid
 		tried, err = tx.Audits.FindAttempts(ctx, token, now)
 		return err
 	})
+	return attemptQuotas(tried, now), err
+}
+
+// attemptQuotas returns what tried leaves of the hourly and of the daily limit.
+func attemptQuotas(tried user.Attempts, now time.Time) []policy.Quota {
 	return []policy.Quota{quotaOf("hour", policy.Attempts.Hourly, time.Hour, tried.Hour, tried.HourSince, now),
-		quotaOf("day", policy.Attempts.Daily, 24*time.Hour, tried.Day, tried.DaySince, now)}, err
+		quotaOf("day", policy.Attempts.Daily, 24*time.Hour, tried.Day, tried.DaySince, now)}
 }
 
 // quotaOf returns the quota of a window of time, such as an hour. The parameter limit is the

@@ -78,10 +78,10 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 		{"Boost", vocab.Doc{"objectId": evil}, "/params/objectId"},
 		{"Reply", vocab.Doc{"objectId": evil, "content": "x"}, "/params/objectId"},
 		{"CreateNote", vocab.Doc{"content": "x", "inReplyTo": evil}, "/params/inReplyTo"},
-		{"CreateNote", vocab.Doc{"content": "x", "to": []any{evil}}, "/params/to"},
-		{"CreateNote", vocab.Doc{"content": "x", "cc": []any{"@the-words@evil.example"}}, "/params/cc"},
-		{"CreateNote", vocab.Doc{"content": "x", "cc": []any{"https://evil.example/users/mallory"}}, "/params/cc"},
-		{"CreateNote", vocab.Doc{"content": "x", "to": []any{here + "/users/bobby"}}, "/params/to"},
+		{"CreateNote", vocab.Doc{"content": "x", "to": []any{evil}}, "/params/to/0"},
+		{"CreateNote", vocab.Doc{"content": "x", "cc": []any{"@the-words@evil.example"}}, "/params/cc/0"},
+		{"CreateNote", vocab.Doc{"content": "x", "cc": []any{"https://evil.example/users/mallory"}}, "/params/cc/0"},
+		{"CreateNote", vocab.Doc{"content": "x", "to": []any{here + "/users/bobby"}}, "/params/to/0"},
 		{"SendMessage", vocab.Doc{"content": "x", "recipientUri": evil}, "/params/recipientUri"},
 		{"SendMessage", vocab.Doc{"content": "x", "recipientUri": "@mallory@evil.example"}, "/params/recipientUri"},
 		{"Like", vocab.Doc{"objectId": here + "/users/" + bobby.String() + "/objects/1"}, "/params/objectId"},
@@ -108,14 +108,14 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)
-	last := ""
+	var last *fault.Error
 	for n := range policy.Attempts.Hourly + 1 {
-		if last = codeOf(d.assist(d.token, "Like", vocab.Doc{"objectId": "https://evil.example/x"})); last != "not_known_here" && n < policy.Attempts.Hourly {
-			t.Fatalf("attempt %d: %s", n+1, last)
+		if last = fault.Of(d.assist(d.token, "Like", vocab.Doc{"objectId": "https://evil.example/x"})); last.Code != "not_known_here" && n < policy.Attempts.Hourly {
+			t.Fatalf("attempt %d: %v", n+1, last)
 		}
 	}
-	if last != "assistant_limit" {
-		t.Errorf("attempt 61 is refused as %q, want assistant_limit", last)
+	if last.Code != "assistant_limit" || last.RetryAfter < 58*time.Minute || last.RetryAfter > time.Hour+time.Minute {
+		t.Errorf("attempt 61 is refused as %q, and may be repeated after %s; want assistant_limit, and until the hour has passed", last.Code, last.RetryAfter)
 	}
 	left, err := d.AttemptQuotas(t.Context(), d.alice, d.token)
 	if err != nil || len(left) != 2 {
