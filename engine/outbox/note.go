@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -83,8 +84,8 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 		name   string
 		values []string
 	}{{"to", p.To}, {"cc", p.Cc}} {
-		for _, v := range field.values {
-			id := vocab.IDOf(v)
+		for n, v := range field.values {
+			id := vocab.AddressOf(v)
 			if c := visibilityOf(field.name, id, x.actor); c != "" {
 				said = widerVisibility(said, c)
 				continue
@@ -93,7 +94,7 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 				groups, said = append(groups, id), widerVisibility(said, audience.Direct)
 				continue
 			}
-			a, err := f.findActor(ctx, x, field.name, v)
+			a, err := f.findActor(ctx, x, fmt.Sprintf("%s/%d", field.name, n), v)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -133,10 +134,10 @@ func checkTags(tags []string) ([]string, error) {
 		return nil, badParam("tags", "more than 32 tags")
 	}
 	var out []string
-	for _, t := range tags {
+	for i, t := range tags {
 		t = strings.TrimPrefix(strings.TrimSpace(t), "#")
 		if n := utf8.RuneCountInString(t); n == 0 || n > maxTag {
-			return nil, badParam("tags", "a tag has 1 to 64 characters")
+			return nil, badParam(fmt.Sprintf("tags/%d", i), "a tag has 1 to 64 characters")
 		}
 		if !slices.Contains(out, t) {
 			out = append(out, t)

@@ -60,3 +60,15 @@ func TestANoteThatNamesActorsAloneIsForThose(t *testing.T) {
 		d.refused("CreateNote", p, fault.Unprocessable, "invalid_parameter")
 	}
 }
+
+// ActivityPub §5.6: Public has two short forms.
+func TestPublicIsNamedInEachOfItsForms(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	for _, form := range []string{public, "as:Public", "Public"} {
+		a, err := vocab.ParseActivity(d.must("CreateNote", map[string]any{"content": "hi", "to": []string{form}}).Raw)
+		if err != nil || !slices.Equal(a.To, []vocab.ID{vocab.Public}) {
+			t.Errorf("to %q: the Create is for %q (%v), want Public", form, a.To, err)
+		}
+	}
+}

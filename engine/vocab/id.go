@@ -54,6 +54,14 @@ func IDOf(s string) ID {
 	return ID(s)
 }
 
+// AddressOf is IDOf for what to and cc name. It also accepts the short forms of Public.
+func AddressOf(s string) ID {
+	if id, err := parseAddress(s); err == nil {
+		return id
+	}
+	return ID(s)
+}
+
 // ParseHost returns the host in written, in the form that ID.Host has: with A-labels in lower
 // case, and with the port unless it is that of https. The fault is Invalid for text that is no
 // host, such as an address.
