@@ -73,7 +73,7 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 		name = q.Get("feed")
 	}
 	if name == feed.Requests && !slices.Contains(t.Scopes, instance.ScopeRead) {
-		return fault.New(fault.Forbidden, "an LLM engine does not read what strangers write in private").WithCode("insufficient_scope")
+		return refuseScope(a, instance.ScopeRead) // an LLM engine does not read what strangers write in private
 	}
 	limit, err := limitOf(q, feed.DefaultLimit, feed.MaxLimit)
 	if err != nil {

@@ -55,6 +55,7 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 		{"for writing only", "GET", "/api/feed", []asking{bearerToken(f.token(f.alice, "write"))}, 403, "insufficient_scope"},
 		{"for reading", "GET", "/api/feed", []asking{bearerToken(alices)}, 200, ""},
 		{"in another case", "GET", "/api/feed", []asking{header("Authorization", "bearer "+alices)}, 200, ""},
+		{"the LLM engine reads no messages of strangers", "GET", "/api/feed?feed=requests", []asking{bearerToken(f.token(f.alice, "llm"))}, 403, "insufficient_scope"},
 		{"the LLM engine reads", "GET", "/api/feed", []asking{bearerToken(f.token(f.alice, "llm"))}, 200, ""},
 		{"the description, with something it does not know", "GET", "/api/openapi.json?x=1", nil, 400, "bad_query"},
 		{"and in the address", "GET", "/api/feed?access_token=" + alices, []asking{bearerToken(alices)}, 400, "bad_query"},
@@ -74,7 +75,6 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q, want Bearer with %s", c.name, r.Header.Get("WWW-Authenticate"), c.want)
 		}
 	}
-	f.get("/api/feed?feed=requests", bearerToken(f.token(f.alice, "llm"))).want(t, 403) // only the user's own programs read messages of strangers
 	f.get("/api/feed?feed=requests", bearerToken(alices)).want(t, 200)
 	if two := f.get("/api/feed", bearerToken(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
 		t.Errorf("two tokens: %d, want 401", two.StatusCode)

@@ -96,6 +96,9 @@ func (s *conversations) postConversation(a *answer, r *http.Request, _ httproute
 	if body.With != "" {
 		return s.openConversation(a, r, t, body)
 	}
+	if len(body.GroupInfo) == 0 {
+		return fault.New(fault.Unprocessable, "give either with or groupInfo").WithCode("invalid_parameter").At("/groupInfo")
+	}
 	var v conversation.View
 	switch {
 	case body.Upgrades != uuid.Nil && body.Predecessor != uuid.Nil:

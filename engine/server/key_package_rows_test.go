@@ -45,6 +45,8 @@ func TestRow20KeyPackagesAreAnsweredByTheirState(t *testing.T) {
 	him := string(k.local.ID(k.bob))
 	old := mlstest.NewDeviceUntil(him, start.AddDate(0, 0, -2), start.AddDate(0, 0, -1))
 	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []any{map[string]any{"deviceId": "phone", "content": old.Package}}}).wantCode(t, 422, "bad_key_package")
+	k.post(him, "/api/keypackages", map[string]any{}).wantCode(t, 422, "invalid_parameter")
+	k.post(him, "/api/conversations", map[string]any{}).wantCode(t, 422, "invalid_parameter")
 	devices := []*mlstest.Device{mlstest.NewDevice(him, start), mlstest.NewDevice(him, start), mlstest.NewDevice(him, start)}
 	ids := k.publish(him, devices...)
 	claim := func() response { return k.send("/users/bob/keyPackages/claim", "{}", k.signedWith(k.carolKey, "{}")) }

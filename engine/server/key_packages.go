@@ -57,6 +57,9 @@ func (s *conversations) postKeyPackages(a *answer, r *http.Request, _ httprouter
 	if err := s.readJSON(a, r, t.User, &body); err != nil {
 		return err
 	}
+	if len(body.KeyPackages) == 0 {
+		return fault.New(fault.Unprocessable, "keyPackages is missing").WithCode("invalid_parameter").At("/keyPackages")
+	}
 	packages := make([]conversation.NewPackage, len(body.KeyPackages))
 	for i, k := range body.KeyPackages {
 		packages[i] = conversation.NewPackage(k)
