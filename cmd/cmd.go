@@ -142,8 +142,7 @@ func (a *app) conclude(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
 	}
-	var stopped *interrupted
-	if errors.As(context.Cause(ctx), &stopped) {
+	if stopped, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
 		if a.serving.Load() && errors.Is(err, context.Canceled) {
 			return 0
 		}

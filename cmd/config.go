@@ -88,8 +88,7 @@ func (r *configReader) settleConfig(file string, values map[string]written) (*co
 		}
 	}
 	err := c.Engine.Validate()
-	var wrong *instance.SettingError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*instance.SettingError](err); ok {
 		return nil, wrongSetting(wrong, c.originOf(wrong.Key))
 	}
 	return c, err
@@ -221,8 +220,7 @@ func (r *configReader) readFile(values map[string]written) (string, error) {
 	}
 	document := map[string]any{}
 	if _, err := toml.Decode(content, &document); err != nil {
-		var p toml.ParseError
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[toml.ParseError](err); ok {
 			return "", fault.New(fault.Config, fmt.Sprintf("%s line %d: %s", name, p.Position.Line, p.Message))
 		}
 		return "", fault.Wrap(fault.Config, name+" cannot be read as TOML", err)

@@ -119,15 +119,13 @@ func failureOf(err error) failure {
 	if e := fault.Of(err); e != nil && e.Code != "" {
 		f.Code = e.Code
 	}
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		f.Exit = e.exit
 		if fault.Of(err) == nil {
 			f.Code = "failed"
 		}
 	}
-	var i *interrupted
-	if errors.As(err, &i) {
+	if _, ok := errors.AsType[*interrupted](err); ok {
 		f.Code = "interrupted"
 	}
 	return f

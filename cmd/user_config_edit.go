@@ -122,8 +122,7 @@ func (k *keptCopy) Unwrap() error { return k.err }
 // hintAtCopy returns the error of a command that a signal has stopped, which failed with err for
 // that reason. If a copy is kept, the hint names it.
 func hintAtCopy(stopped *interrupted, err error) error {
-	var kept *keptCopy
-	if errors.As(err, &kept) {
+	if kept, ok := errors.AsType[*keptCopy](err); ok {
 		return fault.Wrap(fault.Busy, stopped.Error(), stopped).WithHint("your copy is kept: " + kept.path)
 	}
 	return stopped

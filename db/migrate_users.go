@@ -114,8 +114,7 @@ func (r *MigrationReport) add(u vocab.Username, changed bool, v schema.Version, 
 		if f.Hint == "" && f.Dirty {
 			f.Hint = "lightweb db migrate " + u.String() + " --repair"
 		}
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 			f.SQLState = pg.Code
 		}
 		r.Failures = append(r.Failures, f)

@@ -205,8 +205,7 @@ func (b *building) fill(ctx context.Context, table string, rows io.Reader) (int6
 	if from.err != nil {
 		return 0, from.err
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code[:2] == "22" || pg.Code[:2] == "23") { // data exception, violated constraint
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code[:2] == "22" || pg.Code[:2] == "23") { // data exception, violated constraint
 		return 0, fault.Wrap(fault.Invalid, "the backup holds rows that table "+table+" does not take", err)
 	}
 	return tag.RowsAffected(), postgres.Fault("fill table "+table, err)

@@ -36,12 +36,11 @@ func (r *refusal) Error() string { return fmt.Sprintf("%s (SQLSTATE %s)", r.mess
 // isPassing reports whether err means that the server may answer later, because it is busy,
 // starting or stopping.
 func isPassing(err error) bool {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.code == cannotConnectNow
 	}
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, syscall.EAGAIN) ||
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
@@ -65,8 +64,7 @@ func askServer(ctx context.Context, dir string) (version string, err error) {
 	}
 	version, err = readGreeting(bufio.NewReader(conn))
 	if err != nil {
-		var r *refusal
-		if errors.As(err, &r) && r.code == tooManyConnections {
+		if r, ok := errors.AsType[*refusal](err); ok && r.code == tooManyConnections {
 			return "", nil
 		}
 		return "", err

@@ -51,8 +51,7 @@ func Fault(attempt string, err error) error {
 // has ended the connection, or can do no work now. Reasons of the last kind are that the server is
 // full, starting or stopping, that its disk fails, and that the database does not exist.
 func isUnavailable(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if s := pg.SeverityUnlocalized; s == "FATAL" || s == "PANIC" { // such an error ends the connection, and says nothing about a statement
 			return true
 		}
@@ -82,8 +81,8 @@ func isUnavailable(err error) bool {
 // isRefused reports whether err means that no connection could be opened. The reason may be that
 // the server did not answer in time.
 func isRefused(err error) bool {
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect)
+	_, ok := errors.AsType[*pgconn.ConnectError](err)
+	return ok
 }
 
 // IsFull reports whether err means that the server, the role or the database has reached its
@@ -111,12 +110,12 @@ func IsUserFault(err error) bool { f := fault.Of(err); return f != nil && f.Code
 
 // HasCode reports whether err is the server's error with this SQLSTATE.
 func HasCode(err error, state string) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == state
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == state
 }
 
 // Violates reports whether err says that the named constraint was violated.
 func Violates(err error, constraint string) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.ConstraintName == constraint
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.ConstraintName == constraint
 }

@@ -116,12 +116,10 @@ func (d *Databases) migrate(ctx context.Context, database, set string, run func(
 // serverError returns the server's error that err wraps, or err if it wraps none. It leaves out
 // golang-migrate's own error, because that error quotes the whole file.
 func serverError(err error) error {
-	var quoting migratedb.Error
-	if errors.As(err, &quoting) && quoting.OrigErr != nil {
+	if quoting, ok := errors.AsType[migratedb.Error](err); ok && quoting.OrigErr != nil {
 		return quoting.OrigErr
 	}
-	var pointer *migratedb.Error
-	if errors.As(err, &pointer) && pointer.OrigErr != nil {
+	if pointer, ok := errors.AsType[*migratedb.Error](err); ok && pointer.OrigErr != nil {
 		return pointer.OrigErr
 	}
 	return err

@@ -70,8 +70,7 @@ func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (
 	if err == nil {
 		err = f.Sync()
 	}
-	var failed *fs.PathError
-	if errors.As(err, &failed) && failed.Path == f.Name() {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Path == f.Name() {
 		err = fileFault(path, err)
 	}
 	if err == nil {

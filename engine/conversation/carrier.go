@@ -61,8 +61,7 @@ func (c *carriers) carry(at Place, work func(context.Context, *user.Tx) error) e
 	l := &load{id: at.ID, work: work, done: make(chan struct{})}
 	c.enqueue(at.Host, l)
 	<-l.done
-	var p *panicked
-	if errors.As(l.err, &p) {
+	if p, ok := errors.AsType[*panicked](l.err); ok {
 		panic(p)
 	}
 	return l.err

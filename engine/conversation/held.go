@@ -176,8 +176,8 @@ var rejections = []string{"epoch_conflict", "past_epoch", "future_epoch", "messa
 // isMissing reports whether a Conflict lists the message with this hash: a commit that the log
 // already has.
 func isMissing(refusal error, hash []byte) bool {
-	var conflict *Conflict
-	return errors.As(refusal, &conflict) && slices.ContainsFunc(conflict.Missing, func(e user.LogEntry) bool { return bytes.Equal(e.Hash, hash) })
+	conflict, ok := errors.AsType[*Conflict](refusal)
+	return ok && slices.ContainsFunc(conflict.Missing, func(e user.LogEntry) bool { return bytes.Equal(e.Hash, hash) })
 }
 
 // sendHeld queues the held activities of the user's message now that its host has put the

@@ -231,8 +231,8 @@ func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string
 func (s *scene) wantConflict(what string, err error, code string) conversation.Conflict {
 	s.Helper()
 	s.wantRefused(what, err, fault.Conflict, code)
-	var c *conversation.Conflict
-	if !errors.As(err, &c) {
+	c, ok := errors.AsType[*conversation.Conflict](err)
+	if !ok {
 		return conversation.Conflict{}
 	}
 	return *c

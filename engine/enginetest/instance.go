@@ -124,8 +124,7 @@ func (i *Instance) await(t testing.TB) {
 	}
 	p.end(syscall.SIGTERM)
 	i.process = nil
-	var exit *exitError
-	if errors.As(err, &exit) && exit.code == 69 {
+	if exit, ok := errors.AsType[*exitError](err); ok && exit.code == 69 {
 		Skip(t, "no PostgreSQL to test with:\n"+p.log.String())
 	}
 	t.Fatalf("start the engine: %v\n%s", err, p.log)

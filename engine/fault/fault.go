@@ -95,11 +95,8 @@ func (e *Error) Unwrap() error { return e.err }
 
 // Of returns the outermost *Error in err's chain, or nil.
 func Of(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
+	e, _ := errors.AsType[*Error](err)
+	return e
 }
 
 // KindOf returns the kind of the outermost *Error in err's chain, or Internal if there is none.

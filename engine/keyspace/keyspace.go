@@ -235,8 +235,8 @@ var notNow = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAG
 // isAnswer reports whether err is the server's answer to a call. A failure to reach the server is
 // no answer, and neither is an error that begins with a word in notNow.
 func isAnswer(err error) bool {
-	var answer redis.Error
-	return errors.As(err, &answer) && !beginsWith(err, notNow)
+	_, ok := errors.AsType[redis.Error](err)
+	return ok && !beginsWith(err, notNow)
 }
 
 // passing lists the beginnings of errors by which a server refuses commands for a while: it has no

@@ -168,8 +168,7 @@ func readObject(raw json.RawMessage, into any, place string) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		var mismatch *json.UnmarshalTypeError
-		if errors.As(err, &mismatch) {
+		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			name := mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:] // without the names of the enclosing structs
 			return badParam(place+name, fmt.Sprintf("%s must not be a JSON %s", name, mismatch.Value))
 		}

@@ -147,8 +147,7 @@ func (w *walker) syntaxProblem(err error) error {
 	if err == nil {
 		return nil
 	}
-	var s *json.SyntaxError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return badConfig("%s: %s", w.placeOf(s.Offset), s.Error())
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -281,8 +281,7 @@ func (f *file[T]) refuseContent(next *reading[T], err error) {
 }
 
 func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

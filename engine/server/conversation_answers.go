@@ -196,8 +196,8 @@ type winner struct {
 // stateOf returns the state of the conversation that refused a message, or nil if err is another
 // error.
 func stateOf(err error) *conversationState {
-	var c *conversation.Conflict
-	if !errors.As(err, &c) {
+	c, ok := errors.AsType[*conversation.Conflict](err)
+	if !ok {
 		return nil
 	}
 	s := &conversationState{GroupID: c.GroupID, Generation: c.Generation, Epoch: c.Epoch, Status: c.Status, ResetGroup: c.Reset, Missing: showLog(c.Missing)}

@@ -22,7 +22,7 @@ func ParseInto(b []byte, into any) error {
 		return nil
 	}
 	wrong := fault.Wrap(fault.Unprocessable, "the body has an unknown member, or one of another type; messages of MLS are base64 with padding", err).WithCode("invalid_parameter")
-	if at := new(json.SemanticError); errors.As(err, &at) {
+	if at, ok := errors.AsType[*json.SemanticError](err); ok {
 		wrong = wrong.At(shortPointer(string(at.JSONPointer)))
 	}
 	return wrong
