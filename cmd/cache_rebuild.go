@@ -2,14 +2,12 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/engine/admin"
-	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func newCacheRebuild(a *app) *cobra.Command {
@@ -40,10 +38,10 @@ func newCacheRebuild(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.out.showRebuilt(r); err != nil || r.Failed == 0 {
+				if err := a.out.showRebuilt(r); err != nil {
 					return err
 				}
-				return fault.New(fault.Partial, fmt.Sprintf("the caches of %d of %d users could not be made", r.Failed, len(r.Users))).WithHint("lightweb db status")
+				return someFailed(r.Failed, len(r.Users), "users have no new cache", "lightweb db status")
 			})
 		}),
 	}

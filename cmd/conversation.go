@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -28,14 +27,4 @@ func parseConversation(args []string) (vocab.Username, uuid.UUID, error) {
 		return user, id, fault.New(fault.Invalid, fmt.Sprintf("%.60q is not the id of a conversation", args[1])).WithHint("lightweb conversation list " + user.String())
 	}
 	return user, id, nil
-}
-
-// lookFailed returns the failure of a command that could not use the databases of some users. It
-// returns nil if failures is empty.
-func lookFailed(failures []admin.UserFailure) error {
-	if len(failures) == 0 {
-		return nil
-	}
-	f := failures[0]
-	return fault.New(fault.Partial, fmt.Sprintf("%d users could not be looked at; the first one: %s: %s", len(failures), f.User, f.Error)).WithHint(f.Hint)
 }

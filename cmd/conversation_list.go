@@ -42,7 +42,7 @@ func newConversationList(a *app) *cobra.Command {
 				if err := a.out.writeTable([]string{"USER", "ID", "MODE", "STATUS", "EPOCH", "MEMBERS", "HOST", "ACTIVE"}, rows, l); err != nil {
 					return err
 				}
-				return lookFailed(l.Failures)
+				return usersFailed(l.Failures)
 			})
 		}),
 	}

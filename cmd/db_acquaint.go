@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/engine/admin"
-	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func newDBAcquaint(a *app) *cobra.Command {
@@ -38,10 +37,10 @@ func newDBAcquaint(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.out.showAcquainted(r); err != nil || r.Failed == 0 {
+				if err := a.out.showAcquainted(r); err != nil {
 					return err
 				}
-				return fault.New(fault.Partial, fmt.Sprintf("%d of %d databases could not be read", r.Failed, len(r.Users))).WithHint("lightweb db status")
+				return someFailed(r.Failed, len(r.Users), "databases could not be read", "lightweb db status")
 			})
 		}),
 	}

@@ -54,16 +54,6 @@ func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, er
 	return c, err
 }
 
-// deliverFailed returns the failure of a command that could not use the databases of some users.
-// It returns nil if failures is empty.
-func deliverFailed(failures []admin.UserFailure) error {
-	if len(failures) == 0 {
-		return nil
-	}
-	f := failures[0]
-	return fault.New(fault.Partial, fmt.Sprintf("%d databases could not be used; the first one: %s: %s", len(failures), f.User, f.Error)).WithHint(f.Hint)
-}
-
 // jobOrActivity reads an argument that is either the id of a delivery job or that of an
 // activity.
 func jobOrActivity(arg string) (job uuid.UUID, id vocab.ID, err error) {

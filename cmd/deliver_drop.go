@@ -58,7 +58,7 @@ func newDeliverDrop(a *app) *cobra.Command {
 				if err := a.out.showDropped(r); err != nil {
 					return err
 				}
-				return deliverFailed(r.Failures)
+				return usersFailed(r.Failures)
 			})
 		}),
 	}

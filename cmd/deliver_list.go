@@ -49,7 +49,7 @@ func newDeliverList(a *app) *cobra.Command {
 				if err := a.out.showDeliveryList(l, lines.lines); err != nil {
 					return err
 				}
-				return deliverFailed(l.Failures)
+				return usersFailed(l.Failures)
 			})
 		}),
 	}

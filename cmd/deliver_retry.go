@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -58,10 +59,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 				if err := a.out.showRetried(report, r.Wait); err != nil {
 					return err
 				}
-				if report.Failed > 0 {
-					return fault.New(fault.Partial, fmt.Sprintf("%d of %d deliveries failed again", report.Failed, report.Matched)).WithHint("lightweb deliver status --all")
-				}
-				return deliverFailed(report.Failures)
+				return cmp.Or(someFailed(report.Failed, report.Matched, "deliveries failed again", "lightweb deliver status --all"), usersFailed(report.Failures))
 			})
 		}),
 	}

@@ -36,7 +36,7 @@ func newDeliverShow(a *app) *cobra.Command {
 				if err := a.out.showDeliveries(jobs); err != nil {
 					return err
 				}
-				return deliverFailed(failures)
+				return usersFailed(failures)
 			})
 		}),
 	}

@@ -33,7 +33,7 @@ func newDeliverStatus(a *app) *cobra.Command {
 				if err := a.out.showDeliveryStatus(s); err != nil {
 					return err
 				}
-				return deliverFailed(s.Failures)
+				return usersFailed(s.Failures)
 			})
 		}),
 	}

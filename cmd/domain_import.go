@@ -87,11 +87,8 @@ func (a *app) showImport(r admin.DomainImport) error {
 		return err
 	}
 	a.notices.warnTies(r.Ties)
-	if len(r.Refused) == 0 {
-		return nil
-	}
 	for _, row := range r.Refused[:min(len(r.Refused), maxNamed)] {
 		a.notices.warn("line %d: %s: %s", row.Line, row.Text, row.Problem)
 	}
-	return fault.New(fault.Partial, fmt.Sprintf("%d of %d lines were not taken", len(r.Refused), r.Rows)).WithHint("--json names all of them")
+	return someFailed(len(r.Refused), r.Rows, "lines were not taken", "--json names all of them")
 }

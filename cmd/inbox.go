@@ -1,12 +1,9 @@
 package cmd
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/engine/admin"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -39,14 +36,4 @@ func (f *inboxFlags) choose(a *app, args []string) (admin.InboxChoice, error) {
 		c.Activity, err = vocab.ParseID(f.activity)
 	}
 	return c, err
-}
-
-// inboxFailed returns the error that a command ends with because its report has failures, or nil
-// if the report has none.
-func inboxFailed(what string, failures []admin.InboxFailure) error {
-	if len(failures) == 0 {
-		return nil
-	}
-	f := failures[0]
-	return fault.New(fault.Partial, fmt.Sprintf("%d could not be %s; the first one: %s: %s", len(failures), what, f.User, f.Error)).WithHint(f.Hint)
 }

@@ -39,7 +39,7 @@ func newKeyPackageStats(a *app) *cobra.Command {
 				if err := a.out.writeTable([]string{"USER", "AVAILABLE", "ONE-TIME", "LAST RESORT", "CONSUMED", "EXPIRED", "DEVICES"}, rows, l); err != nil {
 					return err
 				}
-				return lookFailed(l.Failures)
+				return usersFailed(l.Failures)
 			})
 		}),
 	}

@@ -52,10 +52,10 @@ func newPrune(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.out.showPruned(r); err != nil || r.Failed == 0 {
+				if err := a.out.showPruned(r); err != nil {
 					return err
 				}
-				return fault.New(fault.Partial, fmt.Sprintf("%d of %d databases could not be pruned", r.Failed, len(r.Users))).WithHint("lightweb db status")
+				return someFailed(r.Failed, len(r.Users), "databases could not be pruned", "lightweb db status")
 			})
 		}),
 	}
