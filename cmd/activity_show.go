@@ -19,14 +19,15 @@ func newActivityShow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show URI [flags]",
 		Short: "Show what became of an activity or a post",
-		Long: "show tells for every user that an activity or post may concern whether it came, where it is now, and why it is not\n" +
-			"there; of a user's own, how far its deliveries are. It looks at the user whose id it is under, at those who are\n" +
-			"acquainted with anybody on the server that gave the id, and at those it waits for: nobody else has anything of\n" +
-			"that server. With --user it looks at that one. Exit code 66 says that nothing is known of it,\n" +
-			"and 3 that the database of some user could not be read.\n\n" +
-			"In a pipe: a line per user with name, outcome and a sentence, then one for each delivery that is not done, separated\n" +
-			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, ignored, blocked, never\n" +
-			"and unreadable; ignored says why it was answered 202 and kept for nobody.",
+		Long: "show tells, for every user that an activity or post may concern, whether it arrived, where it is\n" +
+			"now, and why it is missing. For an activity of a user here it also shows the deliveries. It\n" +
+			"looks at the user whose id is in the URI, at users who know an actor on the server of the URI,\n" +
+			"and at users with a journal entry for it. With --user it looks at that user only. Exit code 66:\n" +
+			"nothing is known of it. Exit code 3: the database of some user could not be read.\n\n" +
+			"In a pipe it writes a line per user with name, outcome and explanation, then a line per\n" +
+			"unfinished delivery, separated by tabs. Outcomes are sent, feed, stored, object, deleted,\n" +
+			"poison, waiting, not_kept, ignored, blocked, never and unreadable. The explanation of ignored\n" +
+			"says why the engine answered 202 and kept nothing.",
 		Example: "  lightweb activity show https://remote.example/users/bob/statuses/1\n  lightweb activity show https://remote.example/notes/1 --user alice --json",
 		Args:    takesArgs("URI"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

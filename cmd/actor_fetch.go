@@ -20,10 +20,11 @@ func newActorFetch(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fetch HANDLE|URL [flags]",
 		Short: "Fetch a remote actor",
-		Long: "fetch asks another server for an actor as federation does, and shows what it answered: WebFinger for a handle, a\n" +
-			"signed request for the actor, every check included. Asked by the instance actor unless --signed-as names a user.\n\n" +
-			"With --raw the actor is written byte for byte as it was received. A stored copy holds what the engine reads of it and no\n" +
-			"more: --refresh asks again.",
+		Long: "fetch asks another server for an actor, as federation does, and shows the answer: WebFinger for\n" +
+			"a handle, then a signed request for the actor, with every check. The instance actor signs the\n" +
+			"request unless --signed-as names a user.\n\n" +
+			"--raw writes the actor byte for byte as received. A stored copy has only the members that the\n" +
+			"engine reads; --refresh asks the server again.",
 		Example: "  lightweb actor fetch @bob@remote.example\n  lightweb actor fetch https://remote.example/users/bob --refresh --raw",
 		Args:    takesArgs("HANDLE|URL"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -47,8 +48,8 @@ func newActorFetch(a *app) *cobra.Command {
 	}
 	c.Flags().StringVar(&as, "signed-as", "", "sign as the local `USER`")
 	c.Flags().BoolVar(&f.Unsigned, "unsigned", false, "do not sign")
-	c.Flags().BoolVar(&f.Refresh, "refresh", false, "ask although what is stored is fresh")
-	c.Flags().BoolVar(&f.Cached, "cached", false, "show what is stored, however old, and ask only when there is nothing")
+	c.Flags().BoolVar(&f.Refresh, "refresh", false, "ask even if the stored copy is fresh")
+	c.Flags().BoolVar(&f.Cached, "cached", false, "show a stored copy of any age, and ask only if there is none")
 	c.Flags().BoolVar(&raw, "raw", false, "write the bytes as received")
 	return c
 }

@@ -37,6 +37,6 @@ func newActorList(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().BoolVar(&suspended, "suspended", false, "list those who are suspended")
+	c.Flags().BoolVar(&suspended, "suspended", false, "list the suspended actors")
 	return c
 }

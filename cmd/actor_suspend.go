@@ -16,12 +16,13 @@ func newActorSuspend(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "suspend URI|HANDLE [URI|HANDLE…] [flags]",
 		Short: "Suspend actors of other servers",
-		Long: "suspend lets nothing in of an actor of another server, whoever passes it on, and delivers nothing to it; others on its\n" +
-			"server are not concerned. Its earlier activities are hidden, and nothing is deleted: unsuspend brings it back. The list is\n" +
-			"in registry/server.json, and a running server follows within a second.\n\n" +
-			"A handle that is not known here is looked up, and so is a URI, which may be the address of its page. A URI that\n" +
-			"cannot be looked up is suspended as it is, with a warning. Exit code 73 says that all were suspended before, 3 that\n" +
-			"some were.",
+		Long: "suspend refuses every activity of an actor of another server, whoever forwards it, and delivers\n" +
+			"nothing to the actor. Other actors of that server are not affected. Earlier activities of the\n" +
+			"actor are hidden, not deleted: unsuspend shows them again. The list is in registry/server.json.\n" +
+			"A running engine applies a change within a second.\n\n" +
+			"suspend looks up a handle or URI that this server does not know. The URI may be the address of a\n" +
+			"profile page. A URI that cannot be looked up is suspended as written, with a warning. Exit code\n" +
+			"73: all were suspended before. Exit code 3: some were.",
 		Example: "  lightweb actor suspend @troll@good.example --comment \"threatened alice\"\n  lightweb actor suspend https://good.example/users/troll",
 		Args:    takesArgs("URI|HANDLE", "[URI|HANDLE…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -12,9 +12,9 @@ func newActorUnsuspend(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "unsuspend URI|HANDLE [URI|HANDLE…]",
 		Short: "End the suspension of actors",
-		Long: "unsuspend takes actors off the list of suspended ones, with their comments. Activities they sent meanwhile were refused, and\n" +
-			"what they were owed was skipped: neither is made up for. Exit code 66 says that none was suspended, 3 that some were\n" +
-			"not.",
+		Long: "unsuspend removes actors and their comments from the list of suspended actors. Activities that\n" +
+			"they sent meanwhile were refused, and deliveries to them were skipped; neither is repeated. Exit\n" +
+			"code 66: none was suspended. Exit code 3: some were not.",
 		Example: "  lightweb actor unsuspend @troll@good.example",
 		Args:    takesArgs("URI|HANDLE", "[URI|HANDLE…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

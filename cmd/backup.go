@@ -22,13 +22,16 @@ func newBackup(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE [flags]",
 		Short: "Write a backup of the instance, or of one user",
-		Long: "backup writes everything there is of the instance to FILE, or to standard output when FILE is -: users, their\n" +
-			"databases, configuration, tokens as digests, and private keys. It may run beside a serving engine, and holds up\n" +
-			"nobody. Everything accepted before it began is in it; of one user without what waited to be applied then.\n\n" +
-			"FILE can be read by its owner alone: keep it so, for it holds private keys and every message. --no-keys leaves the\n" +
-			"keys out; they must then be kept elsewhere. FILE appears when it is whole, and never replaces another. A user whose\n" +
-			"database cannot be opened is reported with exit code 3, and the backup is without that database.\n\n" +
-			"The archive is a tar packed with gzip. It fits every version of PostgreSQL, and this lightweb or a newer one.",
+		Long: "backup writes the whole instance to FILE, or to standard output if FILE is -: users, their\n" +
+			"databases, configuration, tokens as digests, and private keys. It may run beside a serving\n" +
+			"engine, and delays nobody. The backup has everything that the engine accepted before the backup\n" +
+			"began. A backup of one user lacks the activities that waited to be applied then.\n\n" +
+			"Only the owner of FILE can read it. Keep it so: it has private keys and every message. --no-keys\n" +
+			"leaves the keys out; then keep them elsewhere. FILE appears when it is complete, and never\n" +
+			"replaces another file. Exit code 3: the database of some user could not be opened, and the\n" +
+			"backup lacks it.\n\n" +
+			"FILE is a tar archive packed with gzip. Every version of PostgreSQL can restore it, with this\n" +
+			"lightweb or a newer one.",
 		Example: "  lightweb backup /var/backups/lightweb-$(date +%F).tar.gz\n  lightweb backup alice.tar.gz --user alice\n" +
 			"  lightweb backup - | age -r age1… > lightweb.tar.gz.age",
 		Args: takesArgs("FILE"),

@@ -16,14 +16,15 @@ func newCacheRebuild(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild [USER…|--all] [flags]",
 		Short: "Make the cache of feeds again",
-		Long: "rebuild deletes the cached pages of the feeds of every USER and makes the first ones again, while the engine serves. It is\n" +
-			"never needed for what readers see to be right: a page that is not cached, or whose documents are not, is read from the\n" +
-			"database. It helps after Redis was emptied, and frees room. Streams and sessions are left alone.\n\n" +
-			"--objects deletes the documents of posts and activities too, --actors how actors are shown. --flush deletes all that and\n" +
-			"makes nothing again. Without an engine that serves nothing is made either; of a private Redis there is nothing to delete\n" +
-			"then, and the command ends with 0.\n\n" +
-			"In a pipe: a line per user with user, deleted keys, feeds, pages, entries, milliseconds and what failed, separated by\n" +
-			"tabs. Exit code 3 says that some failed.",
+		Long: "rebuild deletes the cached feed pages of every USER and makes the first pages again, while the\n" +
+			"engine serves. Readers never need it: the engine reads a page or document that is not cached\n" +
+			"from the database. Run it after Redis was emptied, or to free memory. It leaves streams and\n" +
+			"sessions alone.\n\n" +
+			"--objects also deletes the documents of posts and activities, and --actors the documents of\n" +
+			"actors. --flush deletes all of these and makes nothing again. Without a running engine rebuild\n" +
+			"makes nothing; a private Redis then has nothing to delete, and the command ends with 0.\n\n" +
+			"In a pipe it writes a line per user with user, deleted keys, feeds, pages, entries, milliseconds\n" +
+			"and error, separated by tabs. Exit code 3: some users failed.",
 		Example: "  lightweb cache rebuild alice\n  lightweb cache rebuild --all --warm-pages 1 --quiet\n  lightweb cache rebuild alice bob --flush --dry-run",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

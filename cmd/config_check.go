@@ -18,8 +18,8 @@ func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the settings",
-		Long: "check reads the settings, the files that they name, the policy and the users' profiles as serve would and tells\n" +
-			"what is wrong. Exit code 0: nothing; 78: something.",
+		Long: "check reads the settings, the files that they name, the policy and the users' profiles, as serve\n" +
+			"does, and tells the mistakes. Exit code 0: there is none. Exit code 78: there is one.",
 		Example: "  lightweb config check --config /etc/lightweb/lightweb.toml",
 		Args:    takesArgs(),
 		RunE: a.action(func(context.Context, []string) error {

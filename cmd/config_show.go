@@ -28,8 +28,9 @@ func newConfigShow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Show the settings that hold",
-		Long: "show lists every setting with the value that holds, secrets as REDACTED. With --origin also where each comes from: a\n" +
-			"flag, the environment, a line of the configuration file, or the default. JSON always has the origin.",
+		Long: "show lists every setting with its value; a secret is shown as REDACTED. --origin also shows the\n" +
+			"origin of each value: a flag, the environment, a line of the configuration file, or the default.\n" +
+			"JSON always has the origin.",
 		Example: "  lightweb config show --origin",
 		Args:    takesArgs(),
 		RunE: a.action(func(context.Context, []string) error {

@@ -17,9 +17,11 @@ func newConversationList(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [USER…|--all] [flags]",
 		Short: "List conversations",
-		Long: "list shows the conversations of every USER, of each those that changed last first. One that another server puts in order\n" +
-			"has no status and no epoch here. In a pipe: a line per conversation with user, id, mode, status, epoch, number of members,\n" +
-			"host and time of the last change, separated by tabs. How many there are altogether is in the JSON document.",
+		Long: "list shows the conversations of every USER, the last changed first. A conversation whose host is\n" +
+			"another server has no status and no epoch here.\n\n" +
+			"In a pipe it writes a line per conversation with user, id, mode, status, epoch, number of\n" +
+			"members, host and time of the last change, separated by tabs. The JSON document also has the\n" +
+			"total.",
 		Example: "  lightweb conversation list alice\n  lightweb conversation list --all --json | jq -r '.conversations[] | select(.status == \"reset_pending\").id'",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -46,7 +48,7 @@ func newConversationList(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().BoolVar(&all, "all", false, "of every user")
+	c.Flags().BoolVar(&all, "all", false, "choose all users")
 	c.Flags().IntVar(&limit, "limit", 100, "list at most `N` conversations: 100 unless given")
 	return c
 }

@@ -13,10 +13,11 @@ func newConversationReset(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reset USER ID [flags]",
 		Short: "Ask for a new MLS group of a conversation",
-		Long: "reset asks for a new MLS group of the conversation ID that USER hosts, whose members cannot go on with the one there is.\n" +
-			"Until the program of a member begins it, the log can be read and nothing can be sent. Given again, reset names the same\n" +
-			"group. A running server follows at once and tells the user. Exit code 66 says that USER hosts no such conversation, and\n" +
-			"73 that it is closed.",
+		Long: "reset asks the members for a new MLS group in the conversation ID that USER hosts, when the\n" +
+			"members cannot continue with the present group. Until a member's program creates the new group,\n" +
+			"members can read the log and cannot send. A second reset names the same group. A running engine\n" +
+			"follows at once and tells the user. Exit code 66: USER hosts no such conversation. Exit code 73:\n" +
+			"the conversation is closed.",
 		Example: "  lightweb conversation reset alice 0192d3a4-0000-7000-8000-000000000000 --yes",
 		Args:    takesArgs("USER", "ID"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -14,8 +14,9 @@ func newConversationShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show USER ID",
 		Short: "Show a conversation",
-		Long: "show tells all that an operator can see of the conversation ID of USER: its members with their roles, its state, how many\n" +
-			"messages of which kind its log has, and how many Welcomes wait. Exit code 66 says that there is no such conversation.",
+		Long: "show tells everything that an operator can see of the conversation ID of USER: the members with\n" +
+			"their roles, the state, the number of messages of each kind in the log, and the number of\n" +
+			"Welcomes that wait. Exit code 66: there is no such conversation.",
 		Example: "  lightweb conversation show alice 0192d3a4-0000-7000-8000-000000000000",
 		Args:    takesArgs("USER", "ID"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -16,13 +16,14 @@ func newDBAcquaint(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "acquaint [USER…] [flags]",
 		Short: "Make the acquaintances again from the users' databases",
-		Long: "acquaint makes the table again that says which actors may concern which users, from the databases of the USERs; of\n" +
-			"everybody with --all. It is wanted after a backup of a user or of the instance was restored alone: what is missing\n" +
-			"there does not reach the user.\n\n" +
-			"A missing row is added, beside a running server too. A superfluous one does no harm, and is removed only while\n" +
-			"no server runs and none has left anything to be applied: a server notes an acquaintance before it stores what asks\n" +
-			"for it. While it removes, no server can start. A running server removes what two nights find superfluous: see prune.\n" +
-			"One runs at a time: another one ends with 75.",
+		Long: "acquaint rebuilds the table that says which actors may concern which users. It reads the\n" +
+			"databases of the USERs, or of all users with --all. Run it after you restored the database of a\n" +
+			"user, or that of the instance, alone: an activity of an actor that is missing in the table does\n" +
+			"not reach the user.\n\n" +
+			"acquaint adds missing rows, also beside a running engine. A superfluous row does no harm.\n" +
+			"acquaint removes it only if no engine runs and no accepted activity waits, and no engine can\n" +
+			"start meanwhile. A running engine removes the rows that it finds superfluous in two nights: see\n" +
+			"prune. Only one acquaint runs at a time: a second one ends with exit code 75.",
 		Example: "  lightweb db acquaint alice --dry-run\n  lightweb db acquaint --all",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

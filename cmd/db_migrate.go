@@ -25,12 +25,13 @@ func newDBMigrate(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "migrate [USER…] [flags]",
 		Short: "Bring databases to the schema of this lightweb",
-		Long: "migrate brings the instance database, the template of users' databases and the database of every USER to the schema\n" +
-			"of this lightweb; of all users when none is named. A database that fails does not keep the others from it: exit\n" +
-			"code 3 says that some failed. One such command runs at a time: another one ends with 75.\n\n" +
-			"A change that did not end, because it failed or was killed, leaves nothing behind but a mark, and its user cannot\n" +
-			"be served until --repair has made the change again. With --check nothing is changed, and exit code 4 says that\n" +
-			"there is something to do.",
+		Long: "migrate brings the instance database, the template of users' databases and the database of every\n" +
+			"USER to the schema of this lightweb; without USER, the databases of all users. If one database\n" +
+			"fails, migrate continues with the others and ends with exit code 3. Only one migrate runs at a\n" +
+			"time: a second one ends with exit code 75.\n\n" +
+			"A migration that failed or was killed changes nothing but a mark. The engine cannot serve that\n" +
+			"user until migrate --repair has repeated the migration. --check changes nothing, and exit code 4\n" +
+			"says that some database needs a migration.",
 		Example: "  lightweb db migrate --check\n  lightweb db migrate\n  lightweb db migrate carol --repair",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -48,11 +49,11 @@ func newDBMigrate(a *app) *cobra.Command {
 			return a.runMigration(ctx, m, check)
 		}),
 	}
-	c.Flags().BoolVar(&check, "check", false, "change nothing, and end with 4 when there is something to do")
+	c.Flags().BoolVar(&check, "check", false, "change nothing, and end with 4 if a database needs a migration")
 	c.Flags().BoolVarP(&m.DryRun, "dry-run", "n", false, "change nothing, and report what would be done")
 	c.Flags().IntVar(&m.Concurrency, "concurrency", 4, "migrate `N` databases at once: 4 unless given")
-	c.Flags().BoolVar(&m.Repair, "repair", false, "make a change again that did not end")
-	c.Flags().BoolVar(&m.FailFast, "fail-fast", false, "begin with no other database once one has failed")
+	c.Flags().BoolVar(&m.Repair, "repair", false, "repeat a migration that failed or was killed")
+	c.Flags().BoolVar(&m.FailFast, "fail-fast", false, "stop at the first database that fails")
 	return c
 }
 

@@ -28,10 +28,10 @@ type deliverFlags struct {
 }
 
 func (f *deliverFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.all, "all", false, "of every user")
+	c.Flags().BoolVar(&f.all, "all", false, "choose all users")
 	c.Flags().StringSliceVar(&f.hosts, "host", nil, "only to `HOST`; may be given several times")
 	c.Flags().StringVar(&f.activity, "activity", "", "only of the activity with the id `URI`, or about the object that has it")
-	c.Flags().Var(&f.since, "since", "only what is owed since so long, such as 7d")
+	c.Flags().Var(&f.since, "since", "only deliveries that are at most so old, such as 7d")
 	c.Flags().Lookup("since").DefValue = ""
 }
 

@@ -18,9 +18,10 @@ func newDeliverDrop(a *app) *cobra.Command {
 	var dryRun, yes bool
 	c := &cobra.Command{
 		Use:   "drop JOB|--host HOST|--activity URI [flags]",
-		Short: "Drop what is still owed",
-		Long: "drop skips the deliveries that are pending or parked of a JOB, of an activity, or of everybody to a host: they are not\n" +
-			"tried again. A delivery that is being tried now is left alone, and counted as delivering: drop again for those that fail.",
+		Short: "Drop deliveries that are still owed",
+		Long: "drop skips the pending and parked deliveries of a JOB, of an activity, or of all users to a\n" +
+			"host. The engine does not try them again. A delivery that is being tried now is left alone and\n" +
+			"counted as delivering: run drop again if it fails.",
 		Example: "  lightweb deliver drop --host dead.example --dry-run\n  lightweb deliver drop --activity https://example.org/users/alice/activities/1 --yes",
 		Args:    takesArgs("[JOB]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

@@ -20,12 +20,15 @@ func newDeliverList(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [USER…|--all] [flags]",
 		Short: "List what was sent, and what became of it",
-		Long: "list shows the fan-outs of every USER's activities, the newest first: a job each, with a delivery for every inbox. A\n" +
-			"job is pending while no inbox has it and some are tried again, delivering while one is tried, partial when some have it\n" +
-			"and others do not, delivered when all have it that are not skipped, and in error when none has it or will. --status\n" +
-			"parked, failed and skipped list those with a delivery in that state.\n\n" +
-			"In a pipe: a line per job with user, job, activity, type, time, status, and the numbers of deliveries in all, pending,\n" +
-			"delivered, failed and skipped, separated by tabs. --json=lines writes a JSON document per line.",
+		Long: "list shows the delivery jobs of every USER, the newest first. A job has one delivery for each\n" +
+			"inbox that an activity goes to. A job is pending if no inbox has the activity and some\n" +
+			"deliveries will be tried again, delivering while a delivery is tried, partial if only some\n" +
+			"inboxes have it, delivered if all inboxes that are not skipped have it, and in error if no inbox\n" +
+			"has it or will get it. --status parked, failed and skipped list the jobs with a delivery in that\n" +
+			"state.\n\n" +
+			"In a pipe it writes a line per job with user, job, activity, type, time, status, and the numbers\n" +
+			"of deliveries in all, pending, delivered, failed and skipped, separated by tabs. --json=lines\n" +
+			"writes a JSON document per line.",
 		Example: "  lightweb deliver list alice --activity https://example.org/users/alice/activities/1\n  lightweb deliver list --all --host dead.example --status failed\n  lightweb deliver list --all --json=lines | jq .counts",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -20,16 +20,19 @@ func newDeliverRetry(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "retry [USER…|--all] [flags]",
 		Short: "Try deliveries again",
-		Long: "retry makes the deliveries of every USER due now that failed, are parked because their host is inactive, or wait for\n" +
-			"their next attempt: the running engine makes it within seconds, else the next one does. A host that is left alone is\n" +
-			"tried with one delivery first. An activity taken back since by a Delete or Undo is not tried again, nor what goes to a\n" +
-			"host that the policy refuses, or what another process is sending. Deliveries to a paused host wait for 'host resume'.\n\n" +
-			"One that is given up has one more attempt; with --reset-attempts as many and as much time as a new one. With --wait\n" +
-			"they are sent in this process, to other servers, two at once to a host and beside a running engine. One runs at a\n" +
-			"time: another one ends with 75, or waits for as long as --wait-lock says.\n\n" +
-			"In a pipe: a line per user and host with user, host, deliveries, how many were sent and failed again, and the last\n" +
-			"error, separated by tabs. Exit code 3 says that some failed again. One is skipped, and has not failed, if its inbox is\n" +
-			"gone: it is not tried any more.",
+		Long: "retry makes deliveries of every USER due now: those that failed, that are parked because their\n" +
+			"host is inactive, and that wait for their next attempt. The running engine makes the attempt\n" +
+			"within seconds; without one, the engine does so when it starts. A host whose breaker is open\n" +
+			"gets one delivery first. retry leaves out activities that a Delete or Undo has taken back, hosts\n" +
+			"that the policy refuses, and deliveries that another process is sending. Deliveries to a paused\n" +
+			"host wait for 'host resume'.\n\n" +
+			"A failed delivery gets one more attempt. With --reset-attempts it gets as many attempts, and as\n" +
+			"much time, as a new one. With --wait this command sends the deliveries itself, also beside a\n" +
+			"running engine, at most two at once to a host. Only one retry runs at a time: a second one ends\n" +
+			"with exit code 75, or waits as long as --wait-lock says.\n\n" +
+			"In a pipe it writes a line per user and host with user, host, deliveries, number sent, number\n" +
+			"failed and the last error, separated by tabs. Exit code 3: some failed again. A delivery whose\n" +
+			"inbox is gone is skipped: that is no failure.",
 		Example: "  lightweb deliver retry --all --host back.example --reset-attempts\n  lightweb deliver retry alice --status failed --since 7d --dry-run\n  lightweb deliver retry --all --wait --quiet",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -66,10 +69,10 @@ func newDeliverRetry(a *app) *cobra.Command {
 	f.add(c)
 	c.Flags().StringSliceVar(&r.States, "status", admin.RetryableStates(), "only what is `STATUS`: failed, parked, pending")
 	c.Flags().IntVar(&r.Most, "limit", 0, "at most `N` deliveries: all unless given")
-	c.Flags().BoolVar(&r.ResetAttempts, "reset-attempts", false, "begin anew with each, as if it were owed from now on")
-	c.Flags().BoolVar(&r.Wait, "wait", false, "send them in this process, and report what became of them")
+	c.Flags().BoolVar(&r.ResetAttempts, "reset-attempts", false, "give each as many attempts and as much time as a new delivery")
+	c.Flags().BoolVar(&r.Wait, "wait", false, "send them in this process, and report the outcomes")
 	c.Flags().IntVar(&r.Concurrency, "concurrency", 8, "with --wait: `N` hosts at once, 1 to 64")
-	c.Flags().Var(&waitLock, "wait-lock", "wait so long for another one that runs")
+	c.Flags().Var(&waitLock, "wait-lock", "wait so long for another retry to end")
 	c.Flags().Lookup("wait-lock").DefValue = ""
 	c.Flags().BoolVarP(&r.DryRun, "dry-run", "n", false, "change nothing, and report what would be done")
 	return c

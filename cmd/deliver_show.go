@@ -14,13 +14,15 @@ import (
 func newDeliverShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ACTIVITY|JOB",
-		Short: "Show who has an activity, and why others do not",
-		Long: "show tells of the fan-out with the id JOB, or of those of an ACTIVITY or about the object with that id, how every\n" +
-			"delivery stands: a line for each inbox, under one for the job. Exit code 66 says that nothing is known of it.\n\n" +
-			"In a pipe: a line with user, job, activity, type, time, status, and the numbers of deliveries in all, pending,\n" +
-			"delivered, failed and skipped; then one for each inbox with status, inbox, number of attempts, status of the last\n" +
-			"answer, time of the next attempt and the last error, separated by tabs. The JSON document has everything: the beginning\n" +
-			"of the last answer and what is kept of its header, what the attempts took, and the key under which they are made.",
+		Short: "Show the deliveries of an activity",
+		Long: "show tells the state of every delivery of a JOB, or of all jobs of an ACTIVITY or about the\n" +
+			"object with that id: a line for the job, then a line for each inbox. Exit code 66: nothing is\n" +
+			"known of it.\n\n" +
+			"In a pipe it writes a line with user, job, activity, type, time, status, and the numbers of\n" +
+			"deliveries in all, pending, delivered, failed and skipped; then a line for each inbox with\n" +
+			"status, inbox, number of attempts, status of the last answer, time of the next attempt and the\n" +
+			"last error, separated by tabs. The JSON document also has the beginning of the last answer, some\n" +
+			"of its header, the time that the attempts took, and the key that signs them.",
 		Example: "  lightweb deliver show https://example.org/users/alice/activities/1\n  lightweb deliver show 0192d3a4-0000-7000-8000-000000000000 --json | jq '.jobs[].deliveries[] | select(.status == \"failed\")'",
 		Args:    takesArgs("ACTIVITY|JOB"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

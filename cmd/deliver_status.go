@@ -14,10 +14,11 @@ func newDeliverStatus(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [USER…|--all]",
 		Short: "Count deliveries by host and state",
-		Long: "status counts the deliveries of every USER by host and state, and says since when the oldest is owed, when the first is\n" +
-			"tried again, and why nothing is sent to a host now. Deliveries that got through over a week ago are not counted.\n\n" +
-			"In a pipe: a line per host and state with host, state, count, time of the oldest, time of the next attempt, what holds\n" +
-			"them back and the last error, separated by tabs.",
+		Long: "status counts the deliveries of every USER by host and state. It shows the time of the oldest\n" +
+			"delivery, the time of the next attempt, and the reason why nothing is sent to a host now. It\n" +
+			"leaves out deliveries that succeeded over a week ago.\n\n" +
+			"In a pipe it writes a line per host and state with host, state, count, time of the oldest, time\n" +
+			"of the next attempt, the reason and the last error, separated by tabs.",
 		Example: "  lightweb deliver status --all\n  lightweb deliver status alice --json | jq .counts",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -37,7 +38,7 @@ func newDeliverStatus(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().BoolVar(&all, "all", false, "of every user")
+	c.Flags().BoolVar(&all, "all", false, "choose all users")
 	return c
 }
 

@@ -13,8 +13,9 @@ func newDomainAllow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "allow DOMAIN [DOMAIN…] [flags]",
 		Short: "Allow domains, where only allowed ones may talk to this server",
-		Long: "allow puts domains on the list of those that may talk to this server when federation.mode is allowlist. In other\n" +
-			"modes the list is kept and means nothing. A domain that is blocked, too, stays blocked.",
+		Long: "allow puts domains on the list of those that may talk to this server if federation.mode is\n" +
+			"allowlist. In other modes the list has no effect. A blocked domain stays blocked, also if it is\n" +
+			"allowed.",
 		Example: "  lightweb domain allow friends.example",
 		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -13,11 +13,12 @@ func newDomainBlock(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "block DOMAIN [DOMAIN…] [flags]",
 		Short: "Block domains",
-		Long: "block lets nothing in that comes from a domain or anything below it, fetches nothing from there and delivers nothing\n" +
-			"there. Earlier activities are hidden, and nothing is deleted: unblock brings it back. A warning says how many users know\n" +
-			"somebody there.\n\n" +
-			"An IP address may be blocked, a network not. The domain of this server is refused, and so is a public suffix such as\n" +
-			"co.uk: exit code 65, and nothing is changed. Exit code 73 says that all were blocked before, 3 that some were.",
+		Long: "block refuses everything that comes from a domain or its subdomains, fetches nothing from there\n" +
+			"and delivers nothing there. Earlier activities are hidden, not deleted: unblock shows them\n" +
+			"again. A warning says how many users know an actor there.\n\n" +
+			"You can block an IP address, but no network. block refuses the domain of this server and a\n" +
+			"public suffix such as co.uk: it changes nothing and ends with exit code 65. Exit code 73: all\n" +
+			"were blocked before. Exit code 3: some were.",
 		Example: "  lightweb domain block evil.example --comment \"spam, see report 12\"\n  lightweb domain block evil.example wicked.example --dry-run",
 		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

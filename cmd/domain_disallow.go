@@ -11,9 +11,10 @@ import (
 func newDomainDisallow(a *app) *cobra.Command {
 	change := admin.DomainChange{List: admin.DomainAllowed, Remove: true}
 	c := &cobra.Command{
-		Use:     "disallow DOMAIN [DOMAIN…] [flags]",
-		Short:   "Take domains off the list of allowed ones",
-		Long:    "disallow takes back what allow did. Exit code 66 says that none was on the list, 3 that some were not.",
+		Use:   "disallow DOMAIN [DOMAIN…] [flags]",
+		Short: "Take domains off the list of allowed ones",
+		Long: "disallow removes domains from the list that allow writes. Exit code 66: none was on the list.\n" +
+			"Exit code 3: some were not.",
 		Example: "  lightweb domain disallow friends.example",
 		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -13,8 +13,9 @@ func newDomainExport(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
 		Short: "Write the blocked domains as a list",
-		Long: "export writes the blocked domains with their comments to standard output, in Mastodon's format: what import reads,\n" +
-			"here and on other servers. Comments are written as they are: see whether they are for others.",
+		Long: "export writes the blocked domains with their comments to standard output, in Mastodon's format.\n" +
+			"import reads it, here and on other servers. Read the comments before you give the list to\n" +
+			"others.",
 		Example: "  lightweb domain export > blocklist.csv",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {

@@ -13,8 +13,9 @@ func newDomainUnblock(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "unblock DOMAIN [DOMAIN…] [flags]",
 		Short: "Unblock domains",
-		Long: "unblock takes domains off the list of blocked ones, with their comments. Activities they sent meanwhile were refused, and\n" +
-			"what they were owed was skipped: neither is made up for. Exit code 66 says that none was blocked, 3 that some were not.",
+		Long: "unblock removes domains and their comments from the list of blocked domains. Activities that\n" +
+			"they sent meanwhile were refused, and deliveries to them were skipped; neither is repeated. Exit\n" +
+			"code 66: none was blocked. Exit code 3: some were not.",
 		Example: "  lightweb domain unblock evil.example",
 		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

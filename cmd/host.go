@@ -11,10 +11,11 @@ import (
 )
 
 func newHost(a *app) *cobra.Command {
-	return newGroup("host", "How deliveries to other servers go", "host shows how deliveries to other servers go, and holds them back or lets them go on. Five failures within ten minutes\n"+
-		"open the breaker of a host: it is left alone for a minute, then one delivery finds out whether it is back, at most every\n"+
-		"half an hour. After a week of failures a host is inactive: its deliveries are parked, and one a day is tried. A delivery that waits\n"+
-		"spends no attempt. A running server follows within seconds.",
+	return newGroup("host", "Deliveries to other servers, by host", "host shows the state of deliveries by host, and pauses or resumes them. Five failures within ten\n"+
+		"minutes open the breaker of a host: it gets no delivery for a minute, then one delivery tests it,\n"+
+		"at most every half an hour. After a week of failures a host is inactive: the engine parks its\n"+
+		"deliveries, and tries one a day. A waiting delivery uses no attempt. A running engine follows\n"+
+		"within seconds.",
 		newHostList(a), newHostShow(a), newHostProbe(a), newHostPause(a), newHostResume(a))
 }
 
@@ -55,16 +56,17 @@ func (a *app) hostChange(name, short, long, done string, change func(admin.Hosts
 }
 
 func newHostProbe(a *app) *cobra.Command {
-	return a.hostChange("probe", "Find out now whether a host is back", "probe lets one of the deliveries that wait for a host go at once, which is left alone or inactive. When it gets through,\n"+
-		"the others follow; 'host show' tells. Exit code 73 says that the host is not left alone, or paused.", "probing", admin.Hosts.Probe)
+	return a.hostChange("probe", "Find out now whether a host is back", "probe tries one waiting delivery at once, to a host whose breaker is open or that is inactive. If\n"+
+		"it succeeds, the others follow; 'host show' tells. Exit code 73: the host is in neither state, or\n"+
+		"is paused.", "probing", admin.Hosts.Probe)
 }
 
 func newHostPause(a *app) *cobra.Command {
-	return a.hostChange("pause", "Hold back deliveries to a host", "pause holds back what is owed to a host until 'host resume'. A delivery that waits spends no attempt, but grows old: after eight days\n"+
-		"it is given up, and what takes something back after thirty.", "paused", admin.Hosts.Pause)
+	return a.hostChange("pause", "Hold back deliveries to a host", "pause holds back the deliveries to a host until 'host resume'. A waiting delivery uses no attempt,\n"+
+		"but the engine gives it up after eight days, or thirty for a Delete, Undo or Move.", "paused", admin.Hosts.Pause)
 }
 
 func newHostResume(a *app) *cobra.Command {
-	return a.hostChange("resume", "Let deliveries to a host go on", "resume lets deliveries to a host go on at once: it ends a pause, closes the breaker, and brings back what is parked.",
+	return a.hostChange("resume", "Let deliveries to a host go on", "resume lets deliveries to a host continue at once: it ends a pause, closes the breaker, and gives\nback the parked deliveries.",
 		"resumed", admin.Hosts.Resume)
 }

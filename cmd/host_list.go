@@ -13,10 +13,11 @@ func newHostList(a *app) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "list [--all] [flags]",
-		Short: "List hosts that something is the matter with",
-		Long: "list shows the hosts to which deliveries fail or wait: failing, open (left alone for a while), half_open (one delivery at a\n" +
-			"time finds out whether it is back), inactive or paused. In a pipe: a line per host with name, state, failures, the time of\n" +
-			"the next attempt, software and the last error, separated by tabs.",
+		Short: "List hosts with failing or waiting deliveries",
+		Long: "list shows the hosts to which deliveries fail or wait. Their state is failing, open (no\n" +
+			"deliveries for a while), half_open (one delivery at a time tests the host), inactive or paused.\n" +
+			"In a pipe it writes a line per host with name, state, failures, the time of the next attempt,\n" +
+			"software and the last error, separated by tabs.",
 		Example: "  lightweb host list\n  lightweb host list --all --json | jq -r '.hosts[] | select(.state == \"inactive\").host'",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
@@ -35,6 +36,6 @@ func newHostList(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().BoolVar(&all, "all", false, "list every host that anything is known of")
+	c.Flags().BoolVar(&all, "all", false, "list all known hosts")
 	return c
 }

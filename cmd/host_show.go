@@ -11,8 +11,8 @@ import (
 func newHostShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show HOST [flags]",
-		Short:   "Show what is known of a host",
-		Long:    "show tells how deliveries to a host go, what its software calls itself, and which signatures it takes. Its\ndeliveries that wait are in 'lightweb deliver list --all --host HOST'.",
+		Short:   "Show a host",
+		Long:    "show tells the state of deliveries to a host, the name of its software, and the signatures that it\naccepts. 'lightweb deliver list --all --host HOST' lists the deliveries that wait.",
 		Example: "  lightweb host show social.example",
 		Args:    takesArgs("HOST"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

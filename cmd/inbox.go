@@ -8,8 +8,9 @@ import (
 )
 
 func newInbox(a *app) *cobra.Command {
-	return newGroup("inbox", "Accepted activities that users do not have yet", "inbox shows, gives back and drops activities that were accepted for users who do not have them: set aside because they\n"+
-		"could not be applied, or waiting in the journal until the user's database can be used.",
+	return newGroup("inbox", "Accepted activities that users do not have yet", "inbox lists, retries and drops activities that the engine accepted and could not give to a user:\n"+
+		"those set aside because applying them failed, and those that wait in the journal until the engine\n"+
+		"can use the user's database.",
 		newInboxList(a), newInboxRetry(a), newInboxDrop(a))
 }
 
@@ -20,7 +21,7 @@ type inboxFlags struct {
 }
 
 func (f *inboxFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.choice.All, "all", false, "of every user")
+	c.Flags().BoolVar(&f.choice.All, "all", false, "choose all users")
 	c.Flags().StringVar(&f.activity, "activity", "", "only the activity with the id `URI`")
 }
 

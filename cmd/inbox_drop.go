@@ -16,9 +16,10 @@ func newInboxDrop(a *app) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "drop [USER…|--all] [flags]",
-		Short: "Drop what users do not have",
-		Long: "drop forgets for good what was set aside for every USER, and what waits. An activity that was set aside is not accepted again\n" +
-			"should its server send it again; what waited is.",
+		Short: "Drop activities that users did not get",
+		Long: "drop deletes for good the activities that were set aside for every USER, and those that wait.\n" +
+			"The engine does not accept an activity again that was set aside and dropped. It does accept one\n" +
+			"again that was waiting.",
 		Example: "  lightweb inbox drop alice --state poison --dry-run\n  lightweb inbox drop --all --activity https://example.org/activities/1 --yes",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -17,10 +17,11 @@ func newInboxList(a *app) *cobra.Command {
 	var f inboxFlags
 	c := &cobra.Command{
 		Use:   "list [USER…|--all] [flags]",
-		Short: "List what users do not have",
-		Long: "list shows what was set aside for every USER and what waits, each the oldest first. In a pipe: a line per activity\n" +
-			"with user, state, activity, type, actor, time of arrival and reason, separated by tabs. How many there are altogether\n" +
-			"is in the JSON document.",
+		Short: "List activities that users did not get",
+		Long: "list shows the activities that were set aside for every USER, and those that wait, each the\n" +
+			"oldest first.\n\n" +
+			"In a pipe it writes a line per activity with user, state, activity, type, actor, time of arrival\n" +
+			"and reason, separated by tabs. The JSON document also has the totals.",
 		Example: "  lightweb inbox list --all\n  lightweb inbox list alice --json | jq .waiting",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

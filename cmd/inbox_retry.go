@@ -14,10 +14,11 @@ func newInboxRetry(a *app) *cobra.Command {
 	var f inboxFlags
 	c := &cobra.Command{
 		Use:   "retry [USER…|--all] [flags]",
-		Short: "Give back what was set aside",
-		Long: "retry gives back what was set aside for every USER: the running engine applies it within seconds, else the next one\n" +
-			"does. An activity that fails again is set aside again. One that waits needs no retry: it is applied as soon as the user's database\n" +
-			"can be used.",
+		Short: "Apply activities again that were set aside",
+		Long: "retry gives back the activities that were set aside for every USER. The running engine applies\n" +
+			"them within seconds; without one, the engine does so when it starts. An activity that fails\n" +
+			"again is set aside again. A waiting activity needs no retry: the engine applies it as soon as it\n" +
+			"can use the user's database.",
 		Example: "  lightweb inbox retry --all --dry-run\n  lightweb inbox retry alice",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -14,9 +14,10 @@ func newKeyPackageStats(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats [USER…|--all] [flags]",
 		Short: "Count the key packages of users",
-		Long: "stats counts the key packages of every USER: available ones, for one claim each and of last resort, those that were\n" +
-			"consumed by a claim, those that have expired, and the devices that can be added. In a pipe: a line per user with user,\n" +
-			"available, one-time, last resort, consumed, expired and devices, separated by tabs.",
+		Long: "stats counts the key packages of every USER: available ones (one-time and last-resort), those\n" +
+			"that a claim consumed, expired ones, and the devices that others can add.\n\n" +
+			"In a pipe it writes a line per user with user, available, one-time, last resort, consumed,\n" +
+			"expired and devices, separated by tabs.",
 		Example: "  lightweb keypackage stats --all\n  lightweb keypackage stats --all --json | jq -r '.users[] | select(.devices > 0 and .one_time < 5).user'",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -43,6 +44,6 @@ func newKeyPackageStats(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().BoolVar(&all, "all", false, "of every user")
+	c.Flags().BoolVar(&all, "all", false, "choose all users")
 	return c
 }

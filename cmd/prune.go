@@ -17,24 +17,28 @@ func newPrune(a *app) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "prune [USER…] [flags]",
-		Short: "Remove what others sent long ago",
-		Long: "prune removes posts and reactions of others that arrived more than retention.remote_days ago from the databases of\n" +
-			"the USERs, with their places in the feed; of everybody with --all. A running server does so every night.\n\n" +
-			"These stay: the user's own posts, what the user liked, boosted or answered, what contacts\n" +
-			"say to the user, relationships, posts that an actor that the user follows shows first, and whatever any of these\n" +
-			"answers. Contacts are the actors that the user follows, is friends with, has in a group, wrote to, or takes private\n" +
-			"messages of. Ids stay taken: what was pruned does not come back. With --all the reports go that were resolved\n" +
-			"as long ago, and what the instance keeps of actors of other servers that nobody here knows and who\n" +
-			"had nothing to do with anybody here for 30 days; that one is deleted is remembered for a year.\n\n" +
-			"An acquaintance with an actor that the user's database holds nothing of is marked, and removed when the database\n" +
-			"still holds nothing 12 hours later or more.\n\n" +
-			"Deliveries that got through over a week ago are pruned to their recipients, what became of an activity's goes after\n" +
-			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n" +
-			"Messages of encrypted conversations go after conversations.retention. Of commits the newest 10,000 stay (64 MiB)\n" +
-			"while the conversation is open.\n\n" +
-			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
-			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
-			"counted, such as copies of actors.",
+		Short: "Remove old posts and reactions of others",
+		Long: "prune removes posts and reactions of others that arrived more than retention.remote_days ago,\n" +
+			"and their entries in feeds, from the databases of the USERs, or of all users with --all. A\n" +
+			"running server does so every night.\n\n" +
+			"These stay: the user's own posts, posts that the user liked, boosted or answered, posts of\n" +
+			"contacts that are addressed to the user, relationships, posts that a followed actor features,\n" +
+			"and every post that one of these answers. Contacts are the actors that the user follows, is\n" +
+			"friends with, has in a group, wrote to, or takes private messages of. prune remembers the ids,\n" +
+			"so a pruned post does not come back. With --all prune also removes reports that were resolved as\n" +
+			"long ago, and stored actors of other servers that nobody here knows and that had nothing to do\n" +
+			"with anybody here for 30 days. It remembers for a year that an actor is deleted.\n\n" +
+			"prune marks an acquaintance with an actor if the user's database has nothing of that actor. It\n" +
+			"removes the acquaintance if the database still has nothing 12 hours later or more.\n\n" +
+			"Of deliveries that succeeded over a week ago prune keeps the recipients only. It removes the\n" +
+			"outcomes of an activity after delivery.retention. It gives up deliveries to hosts that were away\n" +
+			"for 8 days, or 30 days for a Delete, Undo or Move. It removes messages of encrypted\n" +
+			"conversations after conversations.retention, but keeps the newest 10,000 commits (64 MiB) of an\n" +
+			"open conversation.\n\n" +
+			"prune works in small steps beside a running server, and rests between them. If it is stopped,\n" +
+			"its finished steps stay done. Only one prune runs at a time: a second one ends with exit code\n" +
+			"75. --dry-run does not count what goes only because something else is gone, such as copies of\n" +
+			"actors.",
 		Example: "  lightweb prune alice --dry-run\n  lightweb prune --all --days 90",
 		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

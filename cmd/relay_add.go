@@ -13,14 +13,16 @@ func newRelayAdd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add URL|ACTOR [flags]",
 		Short: "Subscribe to a relay",
-		Long: "add finds the relay's actor on its own server, keeps the relay as pending, and sends it a Follow by the instance actor.\n" +
-			"Posts go to it, and are taken from it, once it has accepted: that may take a moment, or until its operator has looked.\n\n" +
-			"Relays come in two styles. An address that ends in /inbox is taken for one of Mastodon's: the Follow is of everybody,\n" +
-			"and posts are sent as they are. The address of an actor is taken for LitePub: the Follow is of that actor, and posts\n" +
-			"are announced to it. --style says it outright, for relays that take both.\n\n" +
-			"When the Follow cannot be sent the relay stays pending, and add sends it again; so it does for one that has rejected\n" +
-			"it. Exit code 73 says that the relay has accepted, 66 that no actor is there, 77 that its domain is blocked, and 65\n" +
-			"that it is this server.",
+		Long: "add looks up the relay's actor on its server, stores the relay as pending, and sends it a Follow\n" +
+			"by the instance actor. When the relay has accepted, the engine sends posts to it and takes posts\n" +
+			"from it. That may take a moment, or until the relay's operator has looked.\n\n" +
+			"There are two styles of relays. An address that ends in /inbox is a relay of Mastodon's style:\n" +
+			"the Follow names the public collection, and the engine sends posts as they are. The address of\n" +
+			"an actor is a relay of LitePub's style: the Follow names that actor, and the engine announces\n" +
+			"posts to it. --style chooses the style, for relays that take both.\n\n" +
+			"If the Follow cannot be sent, the relay stays pending: run add again to send the Follow again,\n" +
+			"also to a relay that has rejected it. Exit code 73: the relay has accepted before. 66: there is\n" +
+			"no actor. 77: its domain is blocked. 65: the relay is this server.",
 		Example: "  lightweb relay add https://relay.example/inbox\n  lightweb relay add https://relay.example/actor --style mastodon",
 		Args:    takesArgs("URL|ACTOR"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -12,8 +12,9 @@ func newRelayList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List relays",
-		Long: "list shows the relays, with what became of the Follow that each was sent: pending, accepted or rejected. In a pipe: a\n" +
-			"line per relay with actor, style, state, since when it is so, and inbox, separated by tabs.",
+		Long: "list shows the relays with the state of the Follow that this server sent to each: pending,\n" +
+			"accepted or rejected. In a pipe it writes a line per relay with actor, style, state, time of the\n" +
+			"last change, and inbox, separated by tabs.",
 		Example: "  lightweb relay list\n  lightweb relay list --json | jq -r '.relays[] | select(.state == \"pending\").actor'",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {

@@ -12,9 +12,10 @@ func newRelayRemove(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove URL|ACTOR [flags]",
 		Short: "Unsubscribe from a relay",
-		Long: "remove sends the relay the Undo of the Follow, and forgets it. No new post goes to it, and nothing it passes on is\n" +
-			"taken. A relay that does not answer, or is blocked, is forgotten all the same, with a warning. It is named by its\n" +
-			"actor or its inbox. Exit code 66 says that there is no such relay.",
+		Long: "remove sends the relay the Undo of the Follow, and removes it from the list. The engine sends no\n" +
+			"new post to the relay and accepts nothing that it forwards. A relay that is blocked or does not\n" +
+			"answer is removed too, with a warning. Name the relay by its actor or its inbox. Exit code 66:\n" +
+			"there is no such relay.",
 		Example: "  lightweb relay remove https://relay.example/inbox",
 		Args:    takesArgs("URL|ACTOR"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -15,8 +15,9 @@ func newReportResolve(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resolve ID [ID…] [flags]",
 		Short: "Close reports",
-		Long: "resolve closes reports: the operator has seen to them. Nobody outside is told. A report that is closed stays so, and\n" +
-			"takes a new note. Exit code 3 says that some of the reports do not exist, 66 that none does.",
+		Long: "resolve closes reports that the operator has dealt with. It tells no other server. A closed\n" +
+			"report takes a new note and stays closed. Exit code 3: some of the reports do not exist. Exit\n" +
+			"code 66: none does.",
 		Example: "  lightweb report resolve 12 --note \"spoke with alice\"",
 		Args:    takesArgs("ID", "[ID…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -12,9 +12,10 @@ import (
 
 func newReportShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show a report",
-		Long:    "show tells all there is of a report: the reporter, the actor and objects reported, and what the reporter says.",
+		Use:   "show ID",
+		Short: "Show a report",
+		Long: "show tells everything about a report: the reporter, the reported actor and objects, and the\n" +
+			"words of the reporter.",
 		Example: "  lightweb report show 12",
 		Args:    takesArgs("ID"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

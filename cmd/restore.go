@@ -23,17 +23,20 @@ func newRestore(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE [flags]",
 		Short: "Restore the instance, or one user, from a backup",
-		Long: "restore reads the backup FILE, proves that it is whole, builds the databases beside those in use, and puts them in\n" +
-			"place at once. Killed at any moment it leaves what was there, or what was restored; run it again then. The engine\n" +
-			"must not be serving: exit code 75.\n\n" +
-			"The whole of a backup is restored into an instance without users and with the same public_url. With --user one user\n" +
-			"is restored, out of a backup of that user or of the instance, into an instance that lacks the user or its database;\n" +
-			"--replace renames the database that is there. Of a user that the instance knows it keeps state and tokens.\n\n" +
-			"Deliveries that the backup owed to other servers are not sent by themselves, since most of it was sent after the backup was taken:\n" +
-			"such deliveries are skipped, and counted. Files that are there are never replaced: where a key differs from the\n" +
-			"backup's nothing is restored unless --keep-keys says that the one here is to be used. Tokens that were revoked\n" +
-			"since the backup work again when an instance, or a user it does not know, is restored.\n\n" +
-			"--dry-run builds the databases, may run beside a serving engine, and removes them again: the way to test a backup.",
+		Long: "restore reads the backup FILE, checks that it is complete, builds the databases beside those in\n" +
+			"use, and exchanges them at once. If restore is killed, the instance has its old state or the\n" +
+			"restored one: run restore again. If an engine is serving, restore ends with exit code 75.\n\n" +
+			"A whole backup needs an instance without users and with the same public_url. --user restores one\n" +
+			"user, from a backup of that user or of the instance, into an instance that lacks the user or its\n" +
+			"database. --replace renames the database that is there. If the instance knows the user, the user\n" +
+			"keeps its state and tokens.\n\n" +
+			"restore does not send the deliveries that the backup owed to other servers, because most of them\n" +
+			"were sent after the backup was taken. It skips and counts them. It never replaces a file: if a\n" +
+			"key differs from the backup's, it restores nothing, unless --keep-keys says to use the key that\n" +
+			"is here. After a restore of the instance, or of a user that the instance does not know, tokens\n" +
+			"that were revoked since the backup work again.\n\n" +
+			"--dry-run builds the databases and removes them again, also beside a serving engine. Test a\n" +
+			"backup with it.",
 		Example: "  lightweb restore lightweb-2026-03-01.tar.gz --dry-run\n  lightweb restore lightweb-2026-03-01.tar.gz\n" +
 			"  lightweb restore lightweb-2026-03-01.tar.gz --user alice --replace --yes",
 		Args: takesArgs("FILE"),
@@ -58,8 +61,8 @@ func newRestore(a *app) *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&user, "user", "", "restore the user `NAME` alone")
-	c.Flags().BoolVar(&r.Replace, "replace", false, "rename the user's database that is there, and use the backup's")
-	c.Flags().BoolVar(&r.KeepKeys, "keep-keys", false, "use the keys that are here where the backup holds others")
+	c.Flags().BoolVar(&r.Replace, "replace", false, "rename the user's present database, and use the backup's")
+	c.Flags().BoolVar(&r.KeepKeys, "keep-keys", false, "use the keys that are here, not those of the backup")
 	c.Flags().BoolVarP(&r.DryRun, "dry-run", "n", false, "build everything, put nothing in place, and report what would be done")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c

@@ -22,11 +22,13 @@ func newServe(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the engine",
-		Long: "serve answers other servers and clients, and delivers, until SIGINT or SIGTERM. It then finishes what is under\n" +
-			"way, within the time of --drain; a second signal ends it at once, with exit code 1.\n\n" +
-			"With --demo it runs two engines in a temporary folder that federate over loopback, tells what happens and keeps\n" +
-			"serving, with an example client for a browser; with --once too it ends after that, with exit code 1 when\n" +
-			"anything went wrong. Encrypted chats of the client need ts-mls, in a folder that --ts-mls names.",
+		Long: "serve answers other servers and clients, and delivers, until SIGINT or SIGTERM. It then finishes\n" +
+			"the work under way, for at most the time of --drain. A second signal ends it at once, with exit\n" +
+			"code 1.\n\n" +
+			"--demo runs two engines in a temporary folder that federate over loopback. It tells what\n" +
+			"happens, and keeps serving with an example client for a browser. With --once it ends after that,\n" +
+			"with exit code 1 if anything went wrong. Encrypted chats of the client need ts-mls, in the\n" +
+			"folder that --ts-mls names.",
 		Example: "  lightweb serve --domain example.org\n  lightweb serve --demo --once\n  lightweb serve --demo --ts-mls \"$(docs/examples/client/install)\"",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {

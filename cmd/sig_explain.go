@@ -26,15 +26,17 @@ func newSigExplain(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain FILE [flags]",
 		Short: "Show why a captured request is verified or refused",
-		Long: "explain reads a signed request from FILE, or from standard input for -, and shows for each check of the engine what\n" +
-			"came of it. It stops at none: what needs a check that failed is not_reached. FILE holds raw HTTP, request line,\n" +
-			"headers, blank line and body, or what 'curl -v' shows, followed by the body: at most 64 KiB and 1 MiB.\n\n" +
-			"The key of the signer is fetched as federation does, and remembered; with --offline it must be remembered, and with\n" +
-			"--key it is read from a file: then no database is needed, and with a key alone nothing is said of whose it is. Times are judged as of when the request was made, unless\n" +
-			"--at tells when it came.\n\n" +
-			"In a pipe: a line per check with name, result and what was found, and for each line of the signature base one that\n" +
-			"begins with base and its number, separated by tabs. Exit code 0: it verifies; 76: it does not; 77: the policy refuses\n" +
-			"its server; 65: FILE holds no request.",
+		Long: "explain reads a signed request from FILE, or from standard input if FILE is -, and shows the\n" +
+			"result of each check of the engine. It makes every check: one that needs a failed check is\n" +
+			"not_reached. FILE has a request as raw HTTP, or the output of 'curl -v' followed by the body.\n" +
+			"The head has at most 64 KiB, and the body 1 MiB.\n\n" +
+			"explain fetches the signer's key, as federation does, and stores it. --offline uses only a\n" +
+			"stored key. --key reads the key from a file and needs no database; a bare key does not say whose\n" +
+			"it is. explain judges times as of the moment when the request was made, unless --at gives the\n" +
+			"time of its arrival.\n\n" +
+			"In a pipe it writes a line per check with name, result and finding, and a line for each line of\n" +
+			"the signature base that begins with base and its number, separated by tabs. Exit code 0: it\n" +
+			"verifies. 76: it does not. 77: the policy refuses its server. 65: FILE has no request.",
 		Example: "  lightweb sig explain refused.http\n  curl -v … 2>&1 | lightweb sig explain - --key actor.json --origin https://example.org --json",
 		Args:    takesArgs("FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -56,7 +58,7 @@ func newSigExplain(a *app) *cobra.Command {
 		}),
 	}
 	c.Flags().StringVar(&key, "key", "", "take the signer's key from `FILE`: RSA as PEM, a Multikey, or the actor's document")
-	c.Flags().BoolVar(&x.Offline, "offline", false, "ask nobody for the key: use what is remembered")
+	c.Flags().BoolVar(&x.Offline, "offline", false, "use only a stored key, and fetch none")
 	c.Flags().StringVar(&x.Origin, "origin", "", "the request was sent to `ORIGIN`, such as https://example.org; public_url if not given")
 	c.Flags().StringVar(&at, "at", "", "the request came at `TIME`, such as 2026-03-01T12:00:00Z or now; when it was made if not given")
 	return c

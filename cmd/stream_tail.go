@@ -29,15 +29,18 @@ func newStreamTail(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail USER [flags]",
 		Short: "Show a user's events as they happen",
-		Long: "tail shows the last events of USER's stream, then every further one as it happens, until it is interrupted. Nobody else\n" +
-			"who reads the stream notices: it uses no consumer group, and acknowledges nothing. --follow=false ends it after what is\n" +
-			"there. --since and --after begin elsewhere, also before what the stream holds: the user's database has the newest\n" +
-			"10,000 events. At the end it says on standard error how it can be resumed.\n\n" +
-			"In a pipe, and with --json, every event is a JSON document on a line of its own: id, type, source, payload, timestamp.\n" +
-			"A line of type _gap tells that events before its first_id are gone, one of type _reset that the stream was made anew.\n" +
-			"While Redis does not answer tail waits, says so once, and goes on without a gap.\n\n" +
-			"--group shows how far a consumer group is, and no events: the number up to which it has acknowledged all, how many events\n" +
-			"its consumers have in hands (pending), the number of the last event, and about how many are not acknowledged (lag).",
+		Long: "tail shows the last events of USER's stream, then each further event as it happens, until it is\n" +
+			"interrupted. It does not disturb other readers of the stream: it uses no consumer group, and\n" +
+			"acknowledges nothing. --follow=false ends it after the present events. --since and --after begin\n" +
+			"elsewhere, also before the beginning of the stream: the user's database has the newest 10,000\n" +
+			"events. At its end tail says on standard error how to resume.\n\n" +
+			"In a pipe, and with --json, each event is a JSON document on a line of its own: id, type,\n" +
+			"source, payload, timestamp. A line of type _gap says that the events before its first_id are\n" +
+			"gone. A line of type _reset says that the stream was made anew. If Redis does not answer, tail\n" +
+			"says so once, waits, and continues without a gap.\n\n" +
+			"--group shows the progress of a consumer group, and no events: the number up to which the group\n" +
+			"has acknowledged every event, the number of events that its consumers work on (pending), the\n" +
+			"number of the last event, and about how many events are not acknowledged (lag).",
 		Example: "  lightweb stream tail alice\n  lightweb stream tail alice --type 'follow.*' --type dm.received --since 2h\n  lightweb stream tail alice --follow=false -n 100 | jq .payload.actorUri",
 		Args:    takesArgs("USER"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

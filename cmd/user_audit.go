@@ -21,11 +21,12 @@ func newUserAudit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit NAME [flags]",
 		Short: "List the actions that a user's programs dispatched",
-		Long: "audit shows the actions that programs dispatched in the name of the user NAME, the newest first: when, with which token,\n" +
-			"and with which outcome, ok or the code of the refusal. Refusals of one action are counted by the hour. Records are kept\n" +
-			"for 180 days. They hold ids and names, and of texts the size alone.\n\n" +
-			"In a pipe: a line per record with time, token, action, outcome, number of times, activity and parameters, separated by\n" +
-			"tabs. --json=lines writes a JSON document per line.",
+		Long: "audit shows the actions that programs dispatched in the name of the user NAME, the newest first:\n" +
+			"the time, the token, and the outcome, which is ok or the code of the refusal. Refusals of the\n" +
+			"same action within an hour are one record with a count. Records are kept for 180 days. They have\n" +
+			"ids and names, and only the size of texts.\n\n" +
+			"In a pipe it writes a line per record with time, token, action, outcome, count, activity and\n" +
+			"parameters, separated by tabs. --json=lines writes a JSON document per line.",
 		Example: "  lightweb user audit alice --since 7d\n  lightweb user audit alice --action Follow --outcome ok -n 10\n  lightweb user audit alice --json=lines | jq .outcome",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

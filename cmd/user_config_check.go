@@ -14,10 +14,12 @@ func newUserConfigCheck(a *app) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "check [NAME…] [flags]",
-		Short: "Check what users have settled",
-		Long: "check reads the config.json of users as a running engine does, and tells what is wrong. A user without one has the\n" +
-			"defaults. In a pipe: a line per user with name, file and what is wrong, separated by tabs. Exit code 78: a file cannot\n" +
-			"be used; the last good one holds meanwhile, and after a restart the user is closed to others.",
+		Short: "Check the configuration of users",
+		Long: "check reads the config.json of users as a running engine does, and tells the mistakes. A user\n" +
+			"without a file has the defaults.\n\n" +
+			"In a pipe it writes a line per user with name, file and mistake, separated by tabs. Exit code\n" +
+			"78: the engine cannot use a file. It keeps the last good one, and after a restart it closes the\n" +
+			"user to others.",
 		Example: "  lightweb user config check alice\n  lightweb user config check --all",
 		Args:    takesArgs("[NAME…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -29,11 +29,12 @@ type editedConfig struct {
 func newUserConfigEdit(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit NAME",
-		Short: "Edit what a user has settled",
-		Long: "edit opens a copy of the config.json of the user NAME in $VISUAL, or $EDITOR, or vi, also when the file is broken. The\n" +
-			"copy is checked before it takes the file's place. When it cannot be used, edit says why and asks whether to edit\n" +
-			"again; without a terminal, and when the answer is no, the copy is kept and named, and the exit code is 65. It is 73\n" +
-			"when the file was changed meanwhile.",
+		Short: "Edit the configuration of a user",
+		Long: "edit opens a copy of the config.json of the user NAME in $VISUAL, $EDITOR or vi, also if the\n" +
+			"file is broken. It checks the copy before it replaces the file. If the copy has a mistake, edit\n" +
+			"shows it and asks whether to edit again. If the answer is no, or there is no terminal, it keeps\n" +
+			"the copy, names it, and ends with exit code 65. Exit code 73: somebody else changed the file\n" +
+			"meanwhile.",
 		Example: "  lightweb user config edit alice\n  EDITOR='code --wait' lightweb user config edit alice",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

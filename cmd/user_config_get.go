@@ -27,10 +27,11 @@ type shownMember struct {
 func newUserConfigGet(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get NAME [KEY]",
-		Short: "Show what a user has settled",
-		Long: "get shows what holds for the user NAME: what its config.json says, and the defaults for the rest. With KEY, such as\n" +
-			"profile.name, it writes that value alone: a text as it is, the others as JSON. The members are listed in\n" +
-			"docs/operations.md. Exit code 65: there is no such member; 78: the file is broken.",
+		Short: "Show the configuration of a user",
+		Long: "get shows the configuration of the user NAME: the values of its config.json, and the defaults\n" +
+			"for the rest. With KEY, such as profile.name, it writes that value alone: a text as it is, other\n" +
+			"values as JSON. docs/operations.md lists the members. Exit code 65: there is no such member.\n" +
+			"Exit code 78: the file is broken.",
 		Example: "  lightweb user config get alice\n  lightweb user config get alice profile.name",
 		Args:    takesArgs("NAME", "[KEY]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

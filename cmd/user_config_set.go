@@ -13,10 +13,10 @@ import (
 func newUserConfigSet(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set NAME KEY VALUE",
-		Short: "Change what a user has settled",
-		Long: "set writes one value into the config.json of the user NAME: a text as it is, true or false, a list as JSON. An empty\n" +
-			"VALUE empties a text. Other values of the file stay as they are. A value that cannot be used is refused (exit code 65)\n" +
-			"and changes nothing; a file that is broken already has to be mended first (78).",
+		Short: "Change the configuration of a user",
+		Long: "set writes one value into the config.json of the user NAME: a text as it is, true or false, or a\n" +
+			"list as JSON. An empty VALUE empties a text. The other values stay as they are. set refuses a\n" +
+			"bad value and changes nothing (exit code 65). Mend a broken file first (exit code 78).",
 		Example: "  lightweb user config set alice profile.name 'Alice Example'\n  lightweb user config set alice discoverable true\n" +
 			"  lightweb user config set alice profile.fields '[{\"name\":\"Home\",\"value\":\"https://example.org\"}]'",
 		Args: takesArgs("NAME", "KEY", "VALUE"),

@@ -30,10 +30,12 @@ func newUserCreate(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME [flags]",
 		Short: "Make a user",
-		Long: "create makes a user: keys, a database, an actor that others can follow. NAME is 1 to 30 of a-z, 0-9 and _; the name\n" +
-			"of a deleted user is never given again. A create that was interrupted is finished by running it again.\n\n" +
-			"With --token it also makes a token with the scopes read and write, which is shown this once. With a\n" +
-			"password the user signs in at POST /api/session; user passwd says what a password is, and sets one later.",
+		Long: "create makes a user: keys, a database, and an actor that others can follow. NAME has 1 to 30 of\n" +
+			"the characters a-z, 0-9 and _. The name of a deleted user cannot be used again. To finish an\n" +
+			"interrupted create, run it again.\n\n" +
+			"--token also makes a token with the scopes read and write, and shows it this once. With a\n" +
+			"password the user signs in at POST /api/session. 'user passwd' sets a password later, and its\n" +
+			"help has the rules for passwords.",
 		Example: "  lightweb user create alice --display-name 'Alice Example'\n  lightweb user create bob --token --if-not-exists --json",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

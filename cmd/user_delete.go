@@ -15,11 +15,12 @@ func newUserDelete(a *app) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "delete NAME [flags]",
-		Short: "Delete a user and all it has, everywhere",
-		Long: "delete closes the user NAME to everybody at once and for good: its tokens are refused and its posts are gone (410).\n" +
-			"The engine that serves, now or when it starts, tells every server that knows the user. When all have heard of it, or\n" +
-			"after 30 days, it removes database, keys, configuration and pictures. The name is never used again. Given again,\n" +
-			"delete says how many deliveries are still owed. Exit code 66 says that the user was deleted before.",
+		Short: "Delete a user for good",
+		Long: "delete closes the user NAME to everybody at once and for good. The tokens of the user are\n" +
+			"refused, and its posts are gone (410). A running engine, or the next one, tells every server\n" +
+			"that knows the user. When all have been told, or after 30 days, the engine removes database,\n" +
+			"keys, configuration and pictures. The name cannot be used again. Run delete again to see how\n" +
+			"many deliveries are still owed. Exit code 66: the user was deleted before.",
 		Example: "  lightweb user delete alice --yes",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

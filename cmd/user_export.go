@@ -13,14 +13,15 @@ func newUserExport(a *app) *cobra.Command {
 	var b admin.BackupOptions
 	c := &cobra.Command{
 		Use:   "export NAME FILE [flags]",
-		Short: "Write everything a user has to a file",
-		Long: "export writes everything of a user to FILE, or to standard output when FILE is -: what 'backup --user NAME' writes.\n" +
-			"'user import' reads it, here or on another server. For other programs it has actor.json, outbox.json, followers.json,\n" +
-			"following.json, likes.json, blocks.json and featured.json as ActivityPub has them, and the pictures of the profile.\n" +
-			"A serving engine goes on meanwhile.\n\n" +
-			"FILE can be read by its owner alone: keep it so, for it holds private keys and every message. --no-keys leaves the\n" +
-			"keys out; nobody needs them who takes the user to another server. FILE appears when it is whole, and never replaces\n" +
-			"another.",
+		Short: "Write everything of a user to a file",
+		Long: "export writes everything of a user to FILE, or to standard output if FILE is -, as 'backup\n" +
+			"--user NAME' does. 'user import' reads it, here or on another server. For other programs FILE\n" +
+			"has actor.json, outbox.json, followers.json, following.json, likes.json, blocks.json and\n" +
+			"featured.json in ActivityPub's format, and the pictures of the profile. An engine may serve\n" +
+			"meanwhile.\n\n" +
+			"Only the owner of FILE can read it. Keep it so: it has private keys and every message. --no-keys\n" +
+			"leaves the keys out; a user who moves to another server does not need them. FILE appears when it\n" +
+			"is complete, and never replaces another file.",
 		Example: "  lightweb user export alice alice.tar.gz --no-keys\n  lightweb user export alice alice.tar.gz && tar xzf alice.tar.gz outbox.json",
 		Args:    takesArgs("NAME", "FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

@@ -20,18 +20,21 @@ func newUserImport(a *app) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "import FILE [flags]",
-		Short: "Bring what a user has elsewhere",
-		Long: "import brings to a user what FILE holds. Its content says which kind of file it is:\n\n" +
-			"An export of lightweb ('user export') with the same public_url brings the user back, as 'restore --user' does: the\n" +
-			"engine must not be serving. With another public_url, or as another user, the account stays another one. --as names\n" +
-			"the user here, who gets copies of the posts to read (feed=archive), what is followed, blocked and muted, and of the\n" +
-			"profile what is empty. 'user move' takes the followers along.\n\n" +
-			"An archive of Mastodon, zip or tar.gz, brings the posts and the profile likewise, and the CSV files of Mastodon what is\n" +
-			"followed, blocked or muted, accounts and domains. --list says what a list of accounts is for that does not say so.\n\n" +
-			"The whole file is read before anything changes: 65 says that it is damaged, or none of these. Posts are never sent to\n" +
-			"anybody. A running engine sends the follows, one every two seconds for each user and each server; blocks and mutes come\n" +
-			"first. A file brings 10,000 accounts of each kind at most. An import that was killed is finished by the same command.\n" +
-			"--verify-only reads and counts everything, and changes nothing.",
+		Short: "Import what a user has elsewhere",
+		Long: "import brings the content of FILE to a user. It finds out the kind of FILE by itself:\n\n" +
+			"An export of lightweb ('user export') with the same public_url brings the user back, as 'restore\n" +
+			"--user' does: no engine may be serving. From another public_url, or for another user, import\n" +
+			"copies instead, to the user here that --as names: the posts to read (feed=archive), the follows,\n" +
+			"blocks and mutes, and the parts of the profile that are empty here. 'user move' takes the\n" +
+			"followers along.\n\n" +
+			"An archive of Mastodon (zip or tar.gz) brings posts and profile in the same way. The CSV files\n" +
+			"of Mastodon bring follows, blocks and mutes of accounts and domains. --list gives the kind of a\n" +
+			"list of accounts that does not name its kind.\n\n" +
+			"import reads the whole file before it changes anything. Exit code 65: the file is damaged or of\n" +
+			"no such kind. import never sends the posts to anybody. It applies blocks and mutes first. A\n" +
+			"running engine then sends the follows, one every two seconds for each user and each server. A\n" +
+			"file brings at most 10,000 accounts of each kind. To finish an import that was killed, run it\n" +
+			"again. --verify-only reads and counts everything, and changes nothing.",
 		Example: "  lightweb user import alice.tar.gz --verify-only\n  lightweb user import mastodon.zip --as alice --yes\n" +
 			"  lightweb user import following_accounts.csv --as alice --yes\n  lightweb user import blocked_accounts.csv --list blocks --as alice --yes",
 		Args: takesArgs("FILE"),
@@ -54,9 +57,9 @@ func newUserImport(a *app) *cobra.Command {
 			return a.runImport(ctx, args[0], o)
 		}),
 	}
-	c.Flags().StringVar(&as, "as", "", "the user `NAME` gets what the file holds")
-	c.Flags().StringVar(&list, "list", "", "the list is one of `following`, mutes or blocks")
-	c.Flags().BoolVar(&o.VerifyOnly, "verify-only", false, "change nothing, and report what would be brought")
+	c.Flags().StringVar(&as, "as", "", "import into the user `NAME`")
+	c.Flags().StringVar(&list, "list", "", "`KIND` of the list: following, mutes or blocks")
+	c.Flags().BoolVar(&o.VerifyOnly, "verify-only", false, "change nothing, and report what would be imported")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
 }

@@ -17,9 +17,10 @@ func newUserLinkOIDC(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "link-oidc NAME [SUBJECT] [flags]",
 		Short: "Let a user sign in by the OpenID provider",
-		Long: "link-oidc lets the user NAME sign in at GET /api/session/oidc as who the provider knows as SUBJECT: the claim 'sub' of its\n" +
-			"tokens, which it never gives to anybody else. Only who was linked before can sign in. --remove takes an identity away\n" +
-			"and ends the sessions that were made by it; --list shows those of the user, 10 at most.",
+		Long: "link-oidc lets the user NAME sign in at GET /api/session/oidc with the provider's account\n" +
+			"SUBJECT. SUBJECT is the claim 'sub' of the provider's tokens, which the provider never gives to\n" +
+			"another account. Only linked accounts can sign in. --remove unlinks an account and ends its\n" +
+			"sessions. --list shows the accounts of the user, 10 at most.",
 		Example: "  lightweb user link-oidc alice 248289761001\n  lightweb user link-oidc alice --list\n  lightweb user link-oidc alice 248289761001 --remove",
 		Args:    takesArgs("NAME", "[SUBJECT]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -36,7 +37,7 @@ func newUserLinkOIDC(a *app) *cobra.Command {
 			return a.linkIdentity(ctx, user, issuer, args[1], remove)
 		}),
 	}
-	c.Flags().StringVar(&issuer, "issuer", "", "the provider; that of the setting oidc.issuer unless given")
+	c.Flags().StringVar(&issuer, "issuer", "", "the address of the `PROVIDER`: oidc.issuer unless given")
 	c.Flags().BoolVar(&remove, "remove", false, "take the identity away")
 	c.Flags().BoolVar(&list, "list", false, "show the user's identities")
 	return c

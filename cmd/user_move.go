@@ -17,12 +17,13 @@ func newUserMove(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move NAME --to ACCOUNT|--from ACCOUNT [flags]",
 		Short: "Move a user's followers to another account, or let one move here",
-		Long: "move takes a user's followers along to another account, of this server or of another one. First the new account must\n" +
-			"name the old one as its alias: on this server 'user move NAME --from OLD' does that. Then 'user move NAME --to NEW'\n" +
-			"says so in the profile, and a running engine tells the followers within seconds: their servers look at both accounts\n" +
-			"and follow the new one, most of them once in 30 days at most. Posts stay where they are. ACCOUNT is a handle or an id.\n" +
-			"'user config set NAME profile.moved_to \"\"' takes the profile's word back. Exit code 73 says that the new account does\n" +
-			"not name the old one.",
+		Long: "move takes a user's followers along to another account, on this server or another one. First the\n" +
+			"new account must name the old one as its alias: 'user move NAME --from OLD' does that for an\n" +
+			"account here. Then 'user move NAME --to NEW' writes the new account into the profile, and a\n" +
+			"running engine tells the followers within seconds. Their servers look at both accounts and\n" +
+			"follow the new one; most servers do so once in 30 days at most. Posts stay where they are.\n" +
+			"ACCOUNT is a handle or an id. 'user config set NAME profile.moved_to \"\"' removes the new account\n" +
+			"from the profile. Exit code 73: the new account does not name the old one.",
 		Example: "  lightweb user move alice --from @alice@old.example\n  lightweb user move alice --to @alice@new.example --yes",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -46,8 +47,8 @@ func newUserMove(a *app) *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().StringVar(&to, "to", "", "the account that the user's has become")
-	c.Flags().StringVar(&from, "from", "", "the account that may become the user's")
+	c.Flags().StringVar(&to, "to", "", "the new `ACCOUNT` of the user")
+	c.Flags().StringVar(&from, "from", "", "an old `ACCOUNT` that may move here")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
 }

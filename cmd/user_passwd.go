@@ -17,9 +17,10 @@ func newUserPasswd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "passwd NAME [flags]",
 		Short: "Set or remove the password of a user",
-		Long: "passwd sets the password with which the user NAME signs in at POST /api/session: 8 characters to 1,024 bytes, without\n" +
-			"line breaks. Without a flag it asks on the terminal. Every session that was made by the password before ends; tokens\n" +
-			"and their sessions go on. Only a hash of the password is stored (argon2id).",
+		Long: "passwd sets the password with which the user NAME signs in at POST /api/session: 8 characters to\n" +
+			"1,024 bytes, without line breaks. Without a flag it asks on the terminal. It ends every session\n" +
+			"that began with the old password; tokens and their sessions stay. The server stores only a hash\n" +
+			"of the password (argon2id).",
 		Example: "  lightweb user passwd alice\n  lightweb user passwd alice --password-file /run/secrets/alice\n  lightweb user passwd alice --remove",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -43,7 +44,7 @@ func newUserPasswd(a *app) *cobra.Command {
 		}),
 	}
 	from.addFlags(c)
-	c.Flags().BoolVar(&remove, "remove", false, "let the user sign in by no password")
+	c.Flags().BoolVar(&remove, "remove", false, "remove the password")
 	return c
 }
 

@@ -28,10 +28,11 @@ func newUserRedisACL(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redis-acl NAME [flags]",
 		Short: "Let a program read a user's events in Redis",
-		Long: "redis-acl writes the command that makes a user of Redis for a program which reads the events of NAME, with a new\n" +
-			"password that is shown this once. Such a program reads that stream, alone or in a consumer group, and adds to its dead\n" +
-			"letters; every other key is closed to it. --apply makes the user at once; made again, the password before is of no use\n" +
-			"any more. Redis keeps it for good where it has an aclfile, else until it ends: then apply it anew after each start.",
+		Long: "redis-acl writes the command that makes a Redis user for a program that reads the events of\n" +
+			"NAME. The command has a new password, which is shown this once. The program can read that\n" +
+			"stream, alone or in a consumer group, and can add to its dead letters; it can use no other key.\n" +
+			"--apply makes the Redis user at once; a second --apply replaces the password. Without an aclfile\n" +
+			"Redis forgets the user when it ends: apply it again after each start.",
 		Example: "  lightweb user redis-acl alice\n  lightweb user redis-acl alice --apply",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -15,10 +15,11 @@ func newUserRotateKeys(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate-keys NAME [flags]",
 		Short: "Replace the keys of a user",
-		Long: "rotate-keys makes new keys for the user NAME and removes the old ones: when somebody else may have seen them. A\n" +
-			"running engine signs with the new keys within seconds, and tells other servers by an Update of the actor. The public\n" +
-			"half of the old Ed25519 key stays in the actor's document for at least 30 days, and as long as something is owed to\n" +
-			"others that it has proven. Killed, it is finished by the same command.",
+		Long: "rotate-keys makes new keys for the user NAME and removes the old ones. Run it if somebody else\n" +
+			"may have seen the old keys. A running engine signs with the new keys within seconds, and tells\n" +
+			"other servers by an Update of the actor. The public half of the old Ed25519 key stays in the\n" +
+			"actor's document for at least 30 days, and as long as deliveries with its proof are owed. To\n" +
+			"finish a rotation that was killed, run it again.",
 		Example: "  lightweb user rotate-keys alice --yes",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -14,8 +14,9 @@ func newUserShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a user",
-		Long: "show tells what there is of a user: its actor, its database and its keys. config_error says why the user's config.json\n" +
-			"cannot be used as it is: the last good one holds meanwhile, and after a restart the user is closed to others.",
+		Long: "show tells what a user has: actor, database and keys. config_error says why the engine cannot\n" +
+			"use the user's config.json: it keeps the last good one, and after a restart it closes the user\n" +
+			"to others.",
 		Example: "  lightweb user show alice",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -13,9 +13,10 @@ func newUserSuspend(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "suspend NAME",
 		Short: "Suspend a user",
-		Long: "suspend closes the user NAME: its tokens are refused, its actor and posts are not shown, other servers that send to it\n" +
-			"are answered 410, and what was accepted for it before waits. A running engine follows within seconds, and ends open\n" +
-			"streams of events within a minute. Nothing is deleted. Exit code 73 says that the user was suspended before.",
+		Long: "suspend closes the user NAME. Tokens are refused, actor and posts are not shown, other servers\n" +
+			"that send to the user get 410, and activities that were accepted before wait. A running engine\n" +
+			"follows within seconds, and ends open event streams within a minute. suspend deletes nothing.\n" +
+			"Exit code 73: the user was suspended before.",
 		Example: "  lightweb user suspend alice",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

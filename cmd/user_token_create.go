@@ -26,8 +26,9 @@ func newUserTokenCreate(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME [flags]",
 		Short: "Make a token",
-		Long: "create makes a token with which a program acts for the user NAME, and shows it this once. Scopes: read and write\n" +
-			"for clients, admin for administration, llm for a language model that acts within narrow limits.",
+		Long: "create makes a token with which a program acts for the user NAME, and shows it this once. Its\n" +
+			"scopes are its rights: read and write for clients, admin for administration, llm for a language\n" +
+			"model that acts within narrow limits.",
 		Example: "  lightweb user token create alice --name phone\n  lightweb user token create alice --scope llm --expires 30d",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -57,7 +58,7 @@ func newUserTokenCreate(a *app) *cobra.Command {
 	}
 	c.Flags().StringVar(&name, "name", "", "purpose of the token, such as the `NAME` of a program")
 	c.Flags().StringSliceVar(&scope, "scope", []string{"read", "write"}, "rights of the token: a list of `SCOPES`")
-	c.Flags().Var((*span)(&expires), "expires", "how long the token is good for, such as 30d; until it is revoked when left out")
+	c.Flags().Var((*span)(&expires), "expires", "lifetime of the token, such as 30d; until it is revoked if not given")
 	c.Flags().Lookup("expires").DefValue = ""
 	return c
 }

@@ -12,8 +12,9 @@ func newUserUnsuspend(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "unsuspend NAME",
 		Short: "End the suspension of a user",
-		Long: "unsuspend makes the suspended user NAME active again, with the tokens it had. A running engine applies what waited for\n" +
-			"it within a minute; what other servers sent meanwhile was refused. Exit code 66 says that the user was not suspended.",
+		Long: "unsuspend makes the suspended user NAME active again, with the same tokens. A running engine\n" +
+			"applies the waiting activities within a minute. Activities that other servers sent meanwhile\n" +
+			"were refused. Exit code 66: the user was not suspended.",
 		Example: "  lightweb user unsuspend alice",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
