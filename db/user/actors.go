@@ -64,12 +64,12 @@ func (t Actors) Find(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 // host. The case of letters does not matter. It returns nil if there is no such copy, or more
 // than one.
 func (t Actors) FindCalled(ctx context.Context, name, host string) (*vocab.Actor, error) {
-	type row struct{ Raw []byte }
-	found, err := collect[row](ctx, t.tx, "find actor by name", `SELECT raw FROM actors WHERE lower(preferred_username) = lower($1) AND split_part(uri, '/', 3) = lower($2) LIMIT 2`, name, host)
+	var found [][]byte
+	err := t.query(ctx, "find actor by name", column(&found), `SELECT raw FROM actors WHERE lower(preferred_username) = lower($1) AND split_part(uri, '/', 3) = lower($2) LIMIT 2`, name, host)
 	if err != nil || len(found) != 1 || name == "" {
 		return nil, err
 	}
-	return vocab.ParseActor(found[0].Raw)
+	return vocab.ParseActor(found[0])
 }
 
 // IsHeld reports whether the database has a relationship with the actor, an object that the actor

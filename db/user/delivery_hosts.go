@@ -38,13 +38,8 @@ func (t Deliveries) Resume(ctx context.Context, host string, n int, waiting bool
 }
 
 // ListParkedHosts returns the hosts to which deliveries are parked.
-func (t Deliveries) ListParkedHosts(ctx context.Context) ([]string, error) {
-	type row struct{ Host string }
-	rows, err := collect[row](ctx, t.tx, "list hosts", `SELECT DISTINCT host FROM deliveries WHERE status = 'parked' ORDER BY host`)
-	parked := make([]string, len(rows))
-	for i, r := range rows {
-		parked[i] = r.Host
-	}
+func (t Deliveries) ListParkedHosts(ctx context.Context) (parked []string, err error) {
+	err = t.query(ctx, "list hosts", column(&parked), `SELECT DISTINCT host FROM deliveries WHERE status = 'parked' ORDER BY host`)
 	return parked, err
 }
 
@@ -71,17 +66,12 @@ func (t Deliveries) PutOff(ctx context.Context, host string, until time.Time, n 
 
 // ListDueHosts returns those entries of a list of hosts for which a delivery is due. An entry
 // may begin with AllHostsOf.
-func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []string) ([]string, error) {
-	type row struct{ Host string }
+func (t Deliveries) ListDueHosts(ctx context.Context, now time.Time, list []string) (due []string, err error) {
 	hosts, domains, patterns := hostPatterns(list)
-	rows, err := collect[row](ctx, t.tx, "list hosts", `
-		SELECT h AS host FROM unnest(@hosts::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= @now)
+	err = t.query(ctx, "list hosts", column(&due), `
+		SELECT h FROM unnest(@hosts::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= @now)
 		UNION ALL SELECT domain FROM unnest(@domains::text[], @patterns::text[]) AS d (domain, pattern) WHERE EXISTS (
 			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= @now)
 		ORDER BY 1`, named{"now": now, "hosts": hosts, "domains": domains, "patterns": patterns})
-	due := make([]string, len(rows))
-	for i, r := range rows {
-		due[i] = r.Host
-	}
 	return due, err
 }

@@ -124,8 +124,8 @@ func (t Deliveries) withoutDoubles(ctx context.Context, owner string, all []Outc
 	if len(ids) == 0 {
 		return all, nil
 	}
-	type row struct{ ID int64 }
-	doubles, err := collect[row](ctx, t.tx, "find doubled deliveries", `
+	var doubles []int64
+	err := t.query(ctx, "find doubled deliveries", column(&doubles), `
 		WITH moved AS (
 			SELECT d.id, d.job_id, o.inbox, row_number() OVER (PARTITION BY d.job_id, o.inbox ORDER BY o.n) AS place
 			FROM unnest(@ids::bigint[], @inboxes::text[]) WITH ORDINALITY AS o (id, inbox, n) JOIN deliveries d ON d.id = o.id WHERE `+isHeld+`
@@ -134,7 +134,7 @@ func (t Deliveries) withoutDoubles(ctx context.Context, owner string, all []Outc
 		named{"owner": owner, "ids": ids, "inboxes": inboxes})
 	out := slices.Clone(all)
 	for n, o := range out {
-		if slices.Contains(doubles, row{o.Delivery}) {
+		if slices.Contains(doubles, o.Delivery) {
 			out[n].Status, out[n].Inbox, out[n].Error = DeliverySkipped, "", "the inbox has it from another delivery"
 		}
 	}

@@ -85,15 +85,15 @@ func shrinkDeliveries(ctx context.Context, t *tx, p Pruning, at reached) (did Pr
 
 // forgetJobs removes old jobs without open deliveries, and the deliveries of these jobs.
 func forgetJobs(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
-	type row struct{ ID uuid.UUID }
-	rows, err := collect[row](ctx, t, "forget delivery jobs", `
+	var gone []uuid.UUID
+	err = t.query(ctx, "forget delivery jobs", column(&gone), `
 		WITH old AS (
 			SELECT j.id FROM delivery_jobs j WHERE j.created_at <= $1 AND j.id > $2
 				AND NOT EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND d.status IN ('pending', 'parked')) ORDER BY j.id LIMIT $3 FOR UPDATE SKIP LOCKED
 		), gone AS (DELETE FROM delivery_jobs j USING old WHERE j.id = old.id RETURNING j.id)
 		SELECT id FROM gone ORDER BY id`, p.Deliveries.Now.Add(-p.Deliveries.Jobs), at.job, pruneBatch)
-	if len(rows) == pruneBatch {
-		next = &reached{job: rows[len(rows)-1].ID}
+	if len(gone) == pruneBatch {
+		next = &reached{job: gone[len(gone)-1]}
 	}
-	return Pruned{Jobs: len(rows)}, next, err
+	return Pruned{Jobs: len(gone)}, next, err
 }

@@ -369,16 +369,12 @@ var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = AN
 // looks for rows that need them. A transaction that makes a relationship saves the copy first. So
 // it has either committed by then, or it saves the copy again after pruneActors has committed.
 func pruneActors(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
-	type row struct{ URI string }
-	rows, err := collect[row](ctx, t, "list actors", `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2 FOR UPDATE`, at.uri, pruneBatch)
+	var uris []string
+	err = t.query(ctx, "list actors", column(&uris), `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2 FOR UPDATE`, at.uri, pruneBatch)
 	if err != nil {
 		return did, nil, err
 	}
-	uris := make([]string, len(rows))
-	for i, r := range rows {
-		uris[i] = r.URI
-	}
-	if len(rows) == pruneBatch {
+	if len(uris) == pruneBatch {
 		next = &reached{uri: uris[len(uris)-1]}
 	}
 	n, err := t.exec(ctx, "prune actors", oldActors, p.Me, p.Before, uris)

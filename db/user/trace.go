@@ -88,14 +88,9 @@ func (t Activities) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err er
 
 // traceActors returns the actors that a query finds and whose server issued the id. The
 // parameter rows is the SQL of the query after FROM.
-func (t Activities) traceActors(ctx context.Context, id vocab.ID, rows string) ([]vocab.ID, error) {
-	type row struct{ Actor vocab.ID }
+func (t Activities) traceActors(ctx context.Context, id vocab.ID, rows string) (actors []vocab.ID, err error) {
 	from, to := within(id)
-	found, err := collect[row](ctx, t.tx, "list actors", `SELECT actor_uri AS actor FROM `+rows+` AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
-	actors := make([]vocab.ID, len(found))
-	for n, f := range found {
-		actors[n] = f.Actor
-	}
+	err = t.query(ctx, "list actors", column(&actors), `SELECT actor_uri FROM `+rows+` AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
 	return actors, err
 }
 

@@ -33,16 +33,11 @@ func (t Deliveries) Withdraw(ctx context.Context, actor vocab.ID, of, but []voca
 
 // WithdrawUntried skips the deliveries of one of the user's objects that were certainly never
 // tried, and returns their inboxes.
-func (t Deliveries) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time) ([]vocab.ID, error) {
-	type row struct{ Inbox vocab.ID }
-	rows, err := collect[row](ctx, t.tx, "withdraw deliveries", `
+func (t Deliveries) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time) (inboxes []vocab.ID, err error) {
+	err = t.query(ctx, "withdraw deliveries", column(&inboxes), `
 		UPDATE deliveries d SET status = 'skipped', last_error = @why, updated_at = @now FROM delivery_jobs j
 		WHERE j.id = d.job_id AND j.object_uri = @object AND `+ofWords+` AND d.status IN ('pending', 'parked', 'failed') AND NOT d.tried AND d.lease_owner IS NULL
 		RETURNING d.inbox`, named{"object": object, "now": now, "why": wasDeleted, "words": t.types.Words})
-	inboxes := make([]vocab.ID, len(rows))
-	for n, r := range rows {
-		inboxes[n] = r.Inbox
-	}
 	return inboxes, err
 }
 
