@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -58,7 +59,7 @@ func (p *applier) persist(ctx context.Context, x *applying) (err error) {
 	if !p.isConcerned(x) {
 		if continues, err := isContinuation(ctx, x); err != nil || !continues {
 			x.reason = IgnoredUnrelated
-			return ignoredUnless(err)
+			return cmp.Or(err, handler.ErrIgnored)
 		}
 	}
 	if x.Fetched, err = p.selectReadable(ctx, x); err != nil {
@@ -118,11 +119,4 @@ func isContinuation(ctx context.Context, x *applying) (bool, error) {
 	forwarders := x.forwarders()
 	blocked, err := x.tx.Blocks.FindAmong(ctx, forwarders)
 	return !slices.ContainsFunc(forwarders, func(id vocab.ID) bool { return blocked[id] }), err
-}
-
-func ignoredUnless(err error) error {
-	if err != nil {
-		return err
-	}
-	return handler.ErrIgnored
 }
