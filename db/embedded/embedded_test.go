@@ -285,7 +285,7 @@ func TestAServerIsStartedAgainWhenTheLastOfTheOldOneIsGone(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.Ensure(t.Context()) }()
 	eventually(t, "PostgreSQL refuses to start beside a living session", func() bool {
-		return strings.Contains(c.lastWords(), "still in use")
+		return strings.Contains(daemon.LastWords(filepath.Join(c.data, logName)), "still in use")
 	})
 	must(t, syscall.Kill(session, syscall.SIGCONT))
 	if err := <-done; err != nil {

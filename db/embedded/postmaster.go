@@ -145,7 +145,7 @@ func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 	if running, err = c.settleServer(ctx); err != nil || running {
 		return running, err
 	}
-	err = c.explainFailure(fmt.Errorf("start the private cluster: %w\n%s", errors.Join(failed, errors.New("it stopped")), c.lastWords()))
+	err = c.explainFailure(fmt.Errorf("start the private cluster: %w\n%s", errors.Join(failed, errors.New("it stopped")), daemon.LastWords(filepath.Join(c.data, logName))))
 	if fault.Of(err) != nil {
 		return false, err
 	}
@@ -217,15 +217,4 @@ func (c *Cluster) rotateLog() error {
 		return fmt.Errorf("rotate the server's log: %w", err)
 	}
 	return nil
-}
-
-// lastWords returns the last five lines of the server's log, which may tell why the server does
-// not start.
-func (c *Cluster) lastWords() string {
-	b, err := os.ReadFile(filepath.Join(c.data, logName))
-	if err != nil {
-		return ""
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }

@@ -128,7 +128,7 @@ func (s *server) start(ctx context.Context) error {
 }
 
 func (s *server) explainFailure(err error) error {
-	return fault.Wrap(fault.Unavailable, "the private Redis server does not start", fmt.Errorf("%w\n%s", err, s.lastWords())).
+	return fault.Wrap(fault.Unavailable, "the private Redis server does not start", fmt.Errorf("%w\n%s", err, daemon.LastWords(filepath.Join(s.dir, logName)))).
 		WithHint("see " + filepath.Join(s.dir, logName))
 }
 
@@ -252,15 +252,4 @@ func (s *server) killServer(ctx context.Context, pid int) error {
 		}
 	}
 	return fmt.Errorf("end the private Redis of %s: process %d stays", s.name, pid)
-}
-
-// lastWords returns the last five lines of the server's log, which may show why it does not
-// start.
-func (s *server) lastWords() string {
-	b, err := os.ReadFile(filepath.Join(s.dir, logName))
-	if err != nil {
-		return ""
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }
