@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -95,7 +96,7 @@ func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	}
 	buried := map[Owned]bool{}
 	for _, o := range objects {
-		buried[o] = there[string(o.key())] || there[string(digest(o.ID))]
+		buried[o] = there[string(o.key())] || there[string(schema.Digest(o.ID))]
 	}
 	return buried
 }

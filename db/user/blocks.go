@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -23,7 +24,7 @@ type Block struct {
 func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES (@digest, @direction, @actor, @activity, @now)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
-		named{"digest": digest(b.Actor), "direction": b.Direction, "actor": b.Actor, "activity": b.Activity, "now": now})
+		named{"digest": schema.Digest(b.Actor), "direction": b.Direction, "actor": b.Actor, "activity": b.Activity, "now": now})
 	if err != nil {
 		return err
 	}
@@ -33,12 +34,12 @@ func (t Blocks) Add(ctx context.Context, b Block, now time.Time) error {
 // Find returns the block between the user and the actor in one direction, or nil if there is no
 // such block.
 func (t Blocks) Find(ctx context.Context, direction string, actor vocab.ID) (*Block, error) {
-	return one[Block](ctx, t.tx, "read block", `SELECT actor_uri AS actor, direction, activity_uri AS activity FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
+	return one[Block](ctx, t.tx, "read block", `SELECT actor_uri AS actor, direction, activity_uri AS activity FROM blocks WHERE digest = $1 AND direction = $2`, schema.Digest(actor), direction)
 }
 
 // Remove removes a block and reports whether there was one.
 func (t Blocks) Remove(ctx context.Context, direction string, actor vocab.ID) (bool, error) {
-	n, err := t.exec(ctx, "remove block", `DELETE FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
+	n, err := t.exec(ctx, "remove block", `DELETE FROM blocks WHERE digest = $1 AND direction = $2`, schema.Digest(actor), direction)
 	return n == 1, err
 }
 
@@ -65,7 +66,7 @@ func having(ids []vocab.ID, found [][]byte) map[vocab.ID]bool {
 	}
 	has := map[vocab.ID]bool{}
 	for _, id := range ids {
-		has[id] = there[string(digest(id))]
+		has[id] = there[string(schema.Digest(id))]
 	}
 	return has
 }

@@ -43,7 +43,7 @@ func (t Events) CloseWithheld(ctx context.Context, now time.Time) error {
 		return err
 	}
 	e, err := one[Event](ctx, t.tx, "close withheld events", `DELETE FROM event_outbox WHERE seq = (SELECT withheld FROM event_window) AND created_at <= $1
-		RETURNING `+eventColumns, now.Add(-withheldFor))
+		RETURNING `+eventColumns, now.Add(-WithheldFor))
 	if err != nil || e == nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// withheldFor is the time for which one event counts withheld events (see Withhold).
-const withheldFor = time.Hour
+// WithheldFor is the time for which one event counts withheld events (see Withhold).
+const WithheldFor = time.Hour
 
 // eventLock is the key of the advisory lock under which events are numbered.
 const eventLock = 7305808869232652

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -89,7 +90,7 @@ func (t Groups) MoveMember(ctx context.Context, from, to vocab.ID) error {
 	_, err := t.exec(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
 		SELECT m.group_id, $2, m.activity_uri, m.added_at FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.actor_uri = $1
 			AND NOT EXISTS (SELECT FROM blocks WHERE digest = $3)
-		FOR KEY SHARE OF g ON CONFLICT DO NOTHING`, from, to, digest(to))
+		FOR KEY SHARE OF g ON CONFLICT DO NOTHING`, from, to, schema.Digest(to))
 	if err != nil {
 		return err
 	}

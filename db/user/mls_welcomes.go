@@ -21,14 +21,13 @@ type Welcome struct {
 	CreatedAt    time.Time
 	Sender       vocab.ID // the actor that made it
 	Object       vocab.ID // its id in the activity that brought it
-	State        string   // Add and Take store WelcomeAvailable instead
+	State        string   // Add and Take store "available" instead
 }
 
 // States of Welcomes.
 const (
-	WelcomeAvailable = "available"
-	WelcomeConsumed  = "consumed" // a device has joined by it
-	WelcomeInvalid   = "invalid"  // its key package was revoked
+	WelcomeConsumed = "consumed" // a device has joined by it
+	WelcomeInvalid  = "invalid"  // its key package was revoked
 )
 
 // Add stores a Welcome for its recipient. It does not store w.URI, which belongs to the

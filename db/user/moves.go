@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -18,6 +19,6 @@ func (t Actors) AddMove(ctx context.Context, account, target vocab.ID, now time.
 	n, err := t.execBeside(ctx, "remember move", `INSERT INTO moves (digest, target_digest, moved_at)
 		SELECT @account, @target, @now WHERE NOT EXISTS (SELECT FROM moves WHERE target_digest = @account AND moved_at > @since)
 		ON CONFLICT (digest) DO UPDATE SET target_digest = excluded.target_digest, moved_at = excluded.moved_at WHERE moves.moved_at <= @since`,
-		named{"account": digest(account), "target": digest(target), "now": now, "since": now.Add(-MoveAgain)})
+		named{"account": schema.Digest(account), "target": schema.Digest(target), "now": now, "since": now.Add(-MoveAgain)})
 	return n == 1, err
 }

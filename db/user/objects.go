@@ -59,7 +59,7 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
 		SELECT @id, @uri, @published, @raw, @updated, @readable WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY(@keys)) ON CONFLICT (uri) DO NOTHING`,
-		named{"id": o.ID, "uri": o.URI, "published": o.Published, "raw": o.Raw, "updated": o.UpdatedAt, "readable": o.Readable, "keys": [][]byte{own.key(), digest(o.URI)}})
+		named{"id": o.ID, "uri": o.URI, "published": o.Published, "raw": o.Raw, "updated": o.UpdatedAt, "readable": o.Readable, "keys": [][]byte{own.key(), schema.Digest(o.URI)}})
 	if n == 1 {
 		t.touched.touch(feeds, o.URI)
 	}
@@ -69,7 +69,7 @@ func (t Objects) Add(ctx context.Context, o Object) (bool, error) {
 // IsBuried reports whether the author of an object deleted it. Old rows do not say who deleted
 // the object, and count as deletions by the author.
 func (t Objects) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
-	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
+	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), schema.Digest(o.ID)}}, &buried)
 	return buried, err
 }
 
@@ -101,7 +101,7 @@ func (t Objects) Displace(ctx context.Context, o Object) error {
 // It removes the record of the deletion. Votes, pins and feed entries of the object do not come
 // back.
 func (t Objects) Restore(ctx context.Context, o Object) error {
-	keys := [][]byte{Owned{o.URI, o.Author}.key(), digest(o.URI)}
+	keys := [][]byte{Owned{o.URI, o.Author}.key(), schema.Digest(o.URI)}
 	if _, err := t.exec(ctx, "restore object", `DELETE FROM tombstones WHERE digest = ANY($1)`, keys); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package user
 import (
 	"bytes"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -11,16 +12,9 @@ import (
 // from the other.
 type Owned struct{ ID, Actor vocab.ID }
 
-// halfDigest is the number of bytes of a key that come from the digest of the id. The same number
-// comes from the digest of the actor.
-const halfDigest = 16
-
-// key returns a digest of the id and the actor, for columns that need only equality. Old rows,
-// from the time when actors were not stored, have the whole digest of the id instead. They
-// count for every actor.
-func (o Owned) key() []byte {
-	return append(digest(o.ID)[:halfDigest:halfDigest], digest(o.Actor)[:halfDigest]...)
-}
+// key returns the schema.OwnedKey of o. Old rows, from the time when actors were not stored, have
+// the whole digest of the id instead. They count for every actor.
+func (o Owned) key() []byte { return schema.OwnedKey(o.ID, o.Actor) }
 
 func keys(all []Owned) [][]byte {
 	out := make([][]byte, len(all))
@@ -35,7 +29,7 @@ func keys(all []Owned) [][]byte {
 func everybodys(all []Owned) [][]byte {
 	out := make([][]byte, len(all))
 	for n, o := range all {
-		out[n] = digest(o.ID)
+		out[n] = schema.Digest(o.ID)
 	}
 	return out
 }
@@ -43,6 +37,6 @@ func everybodys(all []Owned) [][]byte {
 // keysOf returns the lowest and the highest possible key of an id, for any actor. The keys of
 // old rows, which have no actor (see key), lie between them, too.
 func keysOf(id vocab.ID) (from, to []byte) {
-	h := digest(id)[:halfDigest:halfDigest]
-	return append(h, make([]byte, halfDigest)...), append(h, bytes.Repeat([]byte{0xff}, halfDigest)...)
+	h := schema.Digest(id)[:schema.HalfDigest:schema.HalfDigest]
+	return append(h, make([]byte, schema.HalfDigest)...), append(h, bytes.Repeat([]byte{0xff}, schema.HalfDigest)...)
 }

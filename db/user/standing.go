@@ -3,6 +3,7 @@ package user
 import (
 	"context"
 
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -20,7 +21,7 @@ type Standing struct {
 func (t Relationships) FindStanding(ctx context.Context, actor vocab.ID) (s Standing, err error) {
 	err = t.row(ctx, "read blocks", `SELECT
 		EXISTS (SELECT FROM blocks WHERE digest = $1 AND direction = 'outbound'), EXISTS (SELECT FROM blocks WHERE digest = $1 AND direction = 'inbound')`,
-		[]any{digest(actor)}, &s.Blocking, &s.BlockedBy)
+		[]any{schema.Digest(actor)}, &s.Blocking, &s.BlockedBy)
 	if err != nil {
 		return s, err
 	}

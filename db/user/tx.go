@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"crypto/sha256"
 	"math/rand/v2"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -163,17 +163,10 @@ func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) err
 	return err
 }
 
-// digest returns a key for an id, for columns that need only equality. The key is short, while
-// ids can be long.
-func digest(id vocab.ID) []byte {
-	d := sha256.Sum256([]byte(id.Canonical()))
-	return d[:]
-}
-
 func digests(ids []vocab.ID) [][]byte {
 	out := make([][]byte, len(ids))
 	for i, id := range ids {
-		out[i] = digest(id)
+		out[i] = schema.Digest(id)
 	}
 	return out
 }

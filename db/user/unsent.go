@@ -210,7 +210,7 @@ func (t *tx) numberEvents(rows pgx.Rows) error {
 const lastMilli = `coalesce((SELECT ms FROM event_outbox ORDER BY seq DESC LIMIT 1), 0)`
 
 // queueWithheld counts withheld events (see Withhold), under the lock under which events are
-// numbered. The open row counts until CloseWithheld replaces it, even after withheldFor. No
+// numbered. The open row counts until CloseWithheld replaces it, even after WithheldFor. No
 // second row is opened before that, because then CloseWithheld would not find the first one, and
 // the first one would never be emitted.
 func (t *tx) queueWithheld(b *pgx.Batch) {

@@ -29,7 +29,7 @@ const (
 	maxRecent = 64
 
 	// withheldType is the type of an event that counts other events, the withheld ones, which are
-	// not stored one by one. The event counts for an hour (withheldFor). Then another row replaces
+	// not stored one by one. The event counts for user.WithheldFor. Then another row replaces
 	// it, with a new number, and only that row is emitted.
 	withheldType = "events.withheld"
 )
@@ -232,7 +232,7 @@ func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event,
 	defer e.mu.Unlock()
 	s.closeAt = time.Time{}
 	if w.Withheld != nil {
-		s.closeAt = w.WithheldAt.Add(withheldFor)
+		s.closeAt = w.WithheldAt.Add(user.WithheldFor)
 	}
 	return events, isSetBack, nil
 }

@@ -28,9 +28,6 @@ const (
 
 	// atOnce limits the streams that are queried in one round trip.
 	atOnce = 100
-
-	// withheldFor is the time for which one event counts withheld events (see withheldType).
-	withheldFor = time.Hour
 )
 
 // idleKeep has the numbers of events that stay on the streams of idle users when memory is short.
