@@ -22,16 +22,17 @@ import (
 // interrupted Retry is only removed. One that does not concern the user any more is put back as
 // well: Apply ignores it, and records why.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) error {
-	x, err := i.receiveAgain(ctx, u, p)
+	r := retry{i, u, p}
+	x, err := r.receiveAgain(ctx)
 	if err != nil {
 		return err
 	}
 	defer i.memory.giveAll(x)
-	if err := i.fetchAgain(ctx, x); err != nil {
+	if err := r.fetchAgain(ctx, x); err != nil {
 		return err
 	}
-	in := i.rowAgain(x, p)
-	applied, err := i.releaseAside(ctx, u, x.Activity, p)
+	in := r.rowAgain(x)
+	applied, err := r.releaseIDs(ctx, x.Activity)
 	if err != nil || applied {
 		return err
 	}
@@ -41,35 +42,42 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p user.Poisoned) er
 	return i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error { return tx.Poison.Drop(ctx, p) })
 }
 
+// retry is one run of Retry.
+type retry struct {
+	*Inbox
+	user  vocab.Username
+	aside user.Poisoned
+}
+
 // receiveAgain returns an activity that was set aside as the first steps of Receive had left it.
-func (i *Inbox) receiveAgain(ctx context.Context, u vocab.Username, p user.Poisoned) (*receiving, error) {
-	a, err := vocab.ParseActivity(p.Raw)
+func (r retry) receiveAgain(ctx context.Context) (*receiving, error) {
+	a, err := vocab.ParseActivity(r.aside.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read it again: %w", err)
 	}
-	x := &receiving{Inbound: pipeline.Inbound{User: u, Activity: a, Recipients: []vocab.Username{u}}}
-	if len(p.Forwarders) > 0 { // the activity is applied as if the same forwarder had sent it
-		x.passer = &vocab.Actor{ID: p.Forwarders[0]}
+	x := &receiving{Inbound: pipeline.Inbound{User: r.user, Activity: a, Recipients: []vocab.Username{r.user}}}
+	if len(r.aside.Forwarders) > 0 { // the activity is applied as if the same forwarder had sent it
+		x.passer = &vocab.Actor{ID: r.aside.Forwarders[0]}
 	}
-	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
+	if x.Actor, err = r.Actors.Resolve(ctx, a.Actor); err != nil {
 		return nil, fmt.Errorf("resolve %s: %w", a.Actor, err)
 	}
-	follows, err := i.Store.Instance.Acquaintances.MayFollow(ctx, u, x.Actor.ID)
+	follows, err := r.Store.Instance.Acquaintances.MayFollow(ctx, r.user, x.Actor.ID)
 	if err != nil {
 		return nil, err
 	}
 	x.followers = map[vocab.ID]map[vocab.Username]bool{x.Actor.ID: {}}
-	if follows { // also if u is suspended
-		x.followers[x.Actor.ID][u] = true
+	if follows { // also if the user is suspended
+		x.followers[x.Actor.ID][r.user] = true
 	}
-	return x, i.validateSchema(ctx, x)
+	return x, r.validateSchema(ctx, x)
 }
 
 // fetchAgain fetches the objects that the activity's handler needs, and makes the actors that the
 // activity names known to the user. A group is not told of a budget that is used up or of an
 // object that is not shown, but Retry must fail then.
-func (i *Inbox) fetchAgain(ctx context.Context, x *receiving) error {
-	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
+func (r retry) fetchAgain(ctx context.Context, x *receiving) error {
+	if err := r.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
 	switch x.unkept {
@@ -78,7 +86,7 @@ func (i *Inbox) fetchAgain(ctx context.Context, x *receiving) error {
 	case IgnoredUnproven:
 		return fault.New(fault.Unavailable, "the server of the announced object does not show it now")
 	}
-	if err := i.acquaintRecipients(ctx, x); err != nil {
+	if err := r.acquaintRecipients(ctx, x); err != nil {
 		return err
 	}
 	if x.unkept == IgnoredGroupBudget {
@@ -89,33 +97,33 @@ func (i *Inbox) fetchAgain(ctx context.Context, x *receiving) error {
 
 // rowAgain returns the journal row of an activity that was set aside. The original payer pays for
 // it, because the operator causes only the work of Retry.
-func (i *Inbox) rowAgain(x *receiving, p user.Poisoned) instance.Intake {
-	x.Recipients = []vocab.Username{x.User}
+func (r retry) rowAgain(x *receiving) instance.Intake {
+	x.Recipients = []vocab.Username{r.user}
 	// The activity may have come to the shared inbox, for a user who has only stored something of
 	// its actor.
-	if i.Handlers.Lookup(x.Activity).Concern.Holders {
+	if r.Handlers.Lookup(x.Activity).Concern.Holders {
 		x.User = vocab.Username{}
 	}
-	x.meant = x.meantFor(i.Deps)
-	in := i.rowOf(x)
-	in.Forwarders = p.Forwarders
-	in.Payer = i.payerFor(append(slices.Clone(p.Forwarders), x.Activity.Actor)...)
+	x.meant = x.meantFor(r.Deps)
+	in := r.rowOf(x)
+	in.Forwarders = r.aside.Forwarders
+	in.Payer = r.payerFor(append(slices.Clone(r.aside.Forwarders), x.Activity.Actor)...)
 	in.Recipients, in.Waiting = nil, x.Recipients
 	return in
 }
 
-// releaseAside releases the ids of an activity that was set aside, and reports whether the
+// releaseIDs releases the ids of an activity that was set aside, and reports whether the
 // activity was applied after an earlier Retry that was interrupted. If so, it also removes the
 // row of the activity that was set aside.
-func (i *Inbox) releaseAside(ctx context.Context, u vocab.Username, a *vocab.Activity, p user.Poisoned) (applied bool, err error) {
-	own, version := user.Owned{ID: a.ID.Canonical(), Actor: a.Actor}, user.Owned{ID: i.Handlers.VersionID(a), Actor: a.Actor}
-	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+func (r retry) releaseIDs(ctx context.Context, a *vocab.Activity) (applied bool, err error) {
+	own, version := user.Owned{ID: a.ID.Canonical(), Actor: a.Actor}, user.Owned{ID: r.Handlers.VersionID(a), Actor: a.Actor}
+	err = r.Store.Write(ctx, r.user, func(ctx context.Context, tx *user.Tx) error {
 		there, err := tx.Activities.FindBy(ctx, user.Owned{ID: a.ID, Actor: a.Actor})
 		if err != nil {
 			return err
 		}
 		if applied = there != nil && version == own && !handler.UpdatesItself(a); applied {
-			return tx.Poison.Drop(ctx, p)
+			return tx.Poison.Drop(ctx, r.aside)
 		}
 		if there != nil { // another version has taken effect, and keeps the id
 			return tx.Activities.Unclaim(ctx, []user.Owned{version})
