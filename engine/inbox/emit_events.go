@@ -80,10 +80,10 @@ func (p *applier) mayTell(x *applying, trust string) bool {
 
 // rejects returns the function for Received.Rejects. It asks the budget only once, even if the
 // activity is applied again.
-func (p *applier) rejects(x *applying) func() bool {
+func (b *bounds) rejects(x *applying) func() bool {
 	return func() bool {
 		if x.rejected == nil {
-			may, _ := p.bounds.rejected.Allow(policy.RegistrableDomain(x.Actor.ID.Host()))
+			may, _ := b.rejected.Allow(policy.RegistrableDomain(x.Actor.ID.Host()))
 			x.rejected = &may
 		}
 		return *x.rejected
