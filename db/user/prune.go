@@ -220,9 +220,12 @@ func actedOn(uri string) string {
 		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(@answers)))`
 }
 
-// answered holds for the uri of an object that has a stored answer.
+// answered holds for the uri of an object that has a stored answer. An answer names its parent by
+// an id or an object, alone or in a list. An index supports each of the comparisons.
 func answered(uri string) string {
-	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + `)`
+	const parent = `c.raw -> 'inReplyTo'`
+	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + ` OR ` + parent + ` ? ` + uri + `
+		OR ` + parent + ` @> jsonb_build_object('id', ` + uri + `) OR ` + parent + ` @> jsonb_build_array(jsonb_build_object('id', ` + uri + `)))`
 }
 
 // shown returns the SQL condition that a followed actor has pinned the object with this uri. A pin

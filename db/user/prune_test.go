@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,12 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 			h.posts(old, bob, "1", nil)
 			h.posts(old, carol, "2", map[string]any{"inReplyTo": bob + "/1"})
 			h.posts(old, aliceID, "3", map[string]any{"inReplyTo": carol + "/2"})
+		}, 0},
+		{"what alice answered in other forms", func(h *history) {
+			for n, form := range []any{[]any{bob + "/1"}, map[string]any{"id": bob + "/2"}, []any{map[string]any{"id": bob + "/3"}}} {
+				h.posts(old, bob, strconv.Itoa(n+1), nil)
+				h.posts(old, aliceID, strconv.Itoa(n+10), map[string]any{"inReplyTo": form})
+			}
 		}, 0},
 		{"what a young post answers", func(h *history) {
 			h.posts(old, bob, "1", nil)
