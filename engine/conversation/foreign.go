@@ -238,7 +238,7 @@ func (r *receiver) keepEarly(ctx context.Context) (Outcome, error) {
 	if err != nil || !isNew {
 		return Outcome{Reason: OutdatedMessage}, err
 	}
-	if r.entry.kind != user.KindApplication || r.IsBlocked || r.entry.sender == r.Me {
+	if r.entry.kind != user.KindApplication || r.IsBlocked || r.entry.sender == r.Me || r.isMuted(r.entry.sender) {
 		return Outcome{Kept: true}, nil
 	}
 	return Outcome{Kept: true}, r.tell(ctx, eventChat, vocab.Doc{})

@@ -29,9 +29,12 @@ type Arrival struct {
 	Tells func(trust string) bool
 
 	Refuses func(vocab.ID) bool // reports whether the operator refuses an actor
+	Mutes   func(vocab.ID) bool // reports whether the user mutes an actor; nil: the user mutes nobody
 }
 
 func (a Arrival) tells(trust string) bool { return a.Tells == nil || a.Tells(trust) }
+
+func (a Arrival) isMuted(actor vocab.ID) bool { return a.Mutes != nil && a.Mutes(actor) }
 
 // Reasons why a user's devices cannot use a message, or cannot use it yet.
 const (
@@ -303,7 +306,8 @@ func hostKeys(a *vocab.Actor) (keys []ed25519.PublicKey) {
 }
 
 // tellMessage adds the events that tell the user's clients of a message. A commit of a blocked
-// member adds an event, but all other messages of blocked actors add none.
+// member adds an event, but all other messages of blocked actors add none. A message of a muted
+// actor adds eventMessage alone, by which the devices read it; no event notifies the user.
 func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 	e := r.entry
 	switch {
@@ -315,7 +319,7 @@ func (r *receiver) tellMessage(ctx context.Context, isNew bool) error {
 	if err := r.tell(ctx, eventMessage, vocab.Doc{"seq": e.seq, "kind": e.kind}); err != nil {
 		return err
 	}
-	if e.kind != user.KindApplication || !isNew || e.sender == r.Me {
+	if e.kind != user.KindApplication || !isNew || e.sender == r.Me || r.isMuted(e.sender) {
 		return nil
 	}
 	return r.tell(ctx, eventChat, vocab.Doc{"seq": e.seq})

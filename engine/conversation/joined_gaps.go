@@ -290,8 +290,9 @@ func (g *gaps) keepEntry(ctx context.Context, tx *user.Tx, of copyKey, e *entry)
 	e.object = j.URI + "/log/" + vocab.ID(strconv.FormatInt(e.seq, 10))
 	// A stranger's message needs no event, because an event has told of the stranger's Welcome.
 	tells := func(trust string) bool { return trust != user.TrustStranger }
+	isMuted := func(id vocab.ID) bool { return g.Registry.isMuted(of.user, id) }
 	r := &receiver{tx: tx, fills: true, entry: e, conversation: j,
-		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: isBlocked(e.sender) || isBlocked(j.Host), Now: g.Now(), Applied: g.Now()}}
+		Arrival: Arrival{Tells: tells, Me: g.Local.ID(of.user), Activity: &vocab.Activity{}, Sender: &vocab.Actor{ID: j.Host}, IsBlocked: isBlocked(e.sender) || isBlocked(j.Host), Mutes: isMuted, Now: g.Now(), Applied: g.Now()}}
 	_, err = r.takeMessage(ctx)
 	return err
 }

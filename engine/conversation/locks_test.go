@@ -193,7 +193,7 @@ func (s *scene) takeBatch(ctx context.Context, tx *user.Tx, came []*vocab.Activi
 	}
 	for _, a := range came {
 		arrival := conversation.Arrival{User: s.user, Me: aliceID, Activity: a, Sender: &vocab.Actor{ID: samID}, Now: s.now(), Applied: s.now()}
-		o, err := conversation.Orderer{Actors: actors{}, Inboxes: inboxesOf}.ReceiveForeign(ctx, tx, arrival)
+		o, err := conversation.Orderer{Actors: actors{}, Inboxes: inboxesOf, Rules: actors{}}.ReceiveForeign(ctx, tx, arrival)
 		if err == nil && !o.Kept {
 			err = fmt.Errorf("a message is not kept: %s", o.Reason)
 		}

@@ -228,7 +228,7 @@ func (b *batch) write(ctx context.Context, tx *user.Tx) error {
 		if err := tx.Events.Add(ctx, newEvent(eventMessage, c, b.host, e.Sender, vocab.Doc{"seq": e.Seq, "kind": e.Kind}, b.now)); err != nil {
 			return err
 		}
-		if e.Kind != user.KindApplication || e.Sender == b.host {
+		if e.Kind != user.KindApplication || e.Sender == b.host || b.isMuted(b.at.Host, e.Sender) {
 			continue
 		}
 		if err := tx.Events.Add(ctx, newEvent(eventChat, c, b.host, e.Sender, vocab.Doc{"seq": e.Seq}, b.now)); err != nil {

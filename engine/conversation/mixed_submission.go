@@ -16,6 +16,7 @@ import (
 type Orderer struct {
 	Actors  Actors
 	Inboxes func([]user.Destination) []user.Inbox
+	Rules   Rules
 }
 
 // order puts a message into the log, in the transaction that stores the message's arrival. So
@@ -35,7 +36,7 @@ func (o Orderer) order(ctx context.Context, r *receiver, id uuid.UUID) (Outcome,
 	if r.isEarly(c) {
 		return r.keepForEpoch(ctx, c)
 	}
-	d, before := Deps{Actors: o.Actors, Inboxes: o.Inboxes, Now: func() time.Time { return r.Applied }}, c.Epoch
+	d, before := Deps{Actors: o.Actors, Inboxes: o.Inboxes, Rules: o.Rules, Now: func() time.Time { return r.Applied }}, c.Epoch
 	outcome, err := d.orderEntry(ctx, r, c)
 	if err != nil || c.Epoch == before {
 		return outcome, err

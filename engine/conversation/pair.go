@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Rules returns a user's settings, which say with which actors conversations may be encrypted.
+// Rules returns a user's settings, which say with which actors conversations may be encrypted, and
+// which actors the user mutes.
 type Rules interface {
 	User(u vocab.Username) registry.User
 }

@@ -50,6 +50,11 @@ type Deps struct {
 	Now     func() time.Time
 }
 
+// isMuted reports whether a user mutes an actor.
+func (d Deps) isMuted(u vocab.Username, actor vocab.ID) bool {
+	return d.Rules.User(u).Moderation.HidesActor(actor)
+}
+
 // Limits of the conversations in memory.
 const (
 	maxLive     = 10_000

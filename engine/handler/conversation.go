@@ -18,7 +18,7 @@ func registerMessages(r *Registry, local *actor.Local) {
 		if kind == keyPackage {
 			continue // a key package is not encrypted
 		}
-		r.Register(Key{Type: vocab.Create, ObjectType: kind}, newMessage(local))
+		r.Register(Key{Type: vocab.Create, ObjectType: kind}, newMessage(local, r.profiles))
 		r.Register(Key{Type: vocab.Add, ObjectType: kind}, newEntry())
 	}
 	r.Register(Key{Type: vocab.Update, ObjectType: vocab.OrderedCollection}, newConversationState())
@@ -28,13 +28,13 @@ const keyPackage = "KeyPackage"
 
 // newMessage returns the handler of a Create of a message, which comes from the sender's own
 // server.
-func newMessage(local *actor.Local) Handler {
+func newMessage(local *actor.Local, profiles Profiles) Handler {
 	inboxes := func(all []user.Destination) []user.Inbox { return delivery.Destinations(all, nil, local.InboxOwner) }
 	return Handler{
 		Final: true, InFeed: true, Words: true, Authored: true, ShowsObject: true, // as any Create
 		Apart:    func(a *vocab.Activity) bool { return true },
 		Check:    checkMessage,
-		Received: receiveMessages(conversation.Orderer{Actors: local, Inboxes: inboxes}.ReceiveForeign),
+		Received: receiveMessages(conversation.Orderer{Actors: local, Inboxes: inboxes, Rules: profiles}.ReceiveForeign),
 	}
 }
 
@@ -118,7 +118,7 @@ func receiveMessages(receive func(context.Context, *user.Tx, conversation.Arriva
 		if !r.Named { // it is forwarded, or came to the shared inbox without naming the user
 			return Effects{}, ErrIgnored
 		}
-		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat, Tells: r.Tells, Refuses: r.Refuses})
+		o, err := receive(ctx, tx, conversation.Arrival{User: r.User, Me: r.Me, Activity: r.Activity, Sender: r.Actor, IsBlocked: r.Blocked, Now: r.Now, Applied: r.Applied, EncryptedChat: r.EncryptedChat, Tells: r.Tells, Refuses: r.Refuses, Mutes: r.Mutes})
 		if err == nil && !o.Kept {
 			err = ErrIgnored
 		}

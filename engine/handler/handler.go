@@ -142,6 +142,7 @@ type Received struct {
 	Rejects func() bool
 
 	Refuses func(vocab.ID) bool // reports whether the policy refuses an actor
+	Mutes   func(vocab.ID) bool // reports whether the user mutes an actor
 }
 
 // Effects is the result of a handler for an activity that a user received. The later steps of

@@ -66,6 +66,7 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 		batch[n] = item.(*applying)
 		batch[n].reset(tx, p.Now())
 		batch[n].Tells, batch[n].Rejects = p.tells(batch[n]), p.bounds.rejects(batch[n])
+		batch[n].Mutes = func(id vocab.ID) bool { return p.Profiles.User(batch[n].User).Moderation.HidesActor(id) }
 		batch[n].Refuses = func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil }
 	}
 	claimed, err := p.claimIDs(ctx, tx, batch)

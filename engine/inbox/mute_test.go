@@ -112,3 +112,35 @@ func TestAMutedStrangersMessageIsNotTold(t *testing.T) {
 		})
 	}
 }
+
+// An encrypted message of a muted actor is stored, and devices learn of it. No event notifies the
+// user. The messages of other members are told as before.
+func TestMutedActorsEncryptedMessagesDoNotNotify(t *testing.T) {
+	for name, mutes := range map[string]bool{"nobody": false, "its sender": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHosted(t).begun()
+			err := h.Registry.UpdateUser(h.Alice, func(now *registry.User) error {
+				if mutes {
+					now.Moderation = registry.Moderation{MutedActors: []vocab.ID{h.ID("p:/dave")}}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			early := h.group.Message()
+			h.sends(mine, "PrivateMessage", early) // the host has yet to put it in order
+			if err := h.put("PrivateMessage", early, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.put("PrivateMessage", h.group.Message(), 1); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"mls.message.received", "mls.message.received"}
+			if !mutes {
+				want = []string{"chatmessage.received", "chatmessage.received", "mls.message.received", "mls.message.received"}
+			}
+			h.want("events", `SELECT type FROM event_outbox WHERE type LIKE '%message.received' ORDER BY type`, want...)
+		})
+	}
+}
