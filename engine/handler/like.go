@@ -25,7 +25,7 @@ func newDislike(local *actor.Local) Handler {
 }
 
 // newReview returns the handler of a reaction. The reaction takes effect if the user has stored
-// the object, the actor may see the object, and the type of the object permits the reaction. Other
+// the object, the actor may see the object, and takesReview permits the reaction. Other
 // reactions are ignored, so that an actor cannot find out which objects exist.
 func newReview(local *actor.Local, kind string) Handler {
 	return Handler{
@@ -41,7 +41,7 @@ func newReview(local *actor.Local, kind string) Handler {
 		SentUndone:  unsendReaction,
 		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			o, err := findShown(ctx, tx, local.Addresses, r, r.Activity.Object.ID)
-			if err != nil || o == nil || !conversation.ManifestOf(o.Type).Takes(kind) {
+			if err != nil || o == nil || !takesReview(o, kind) {
 				return Effects{}, ignoredUnless(err)
 			}
 			reaction := reactionOf(r.Activity, o.ID, r.Actor.ID)
@@ -54,6 +54,13 @@ func newReview(local *actor.Local, kind string) Handler {
 			return tx.Reactions.Set(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
 		},
 	}
+}
+
+// takesReview reports whether an object can be reviewed by an activity of this type. The type of
+// the object permits it, or the object is in a community (FEP-1b12), whose members like and dislike
+// posts of all types. The community's Announce of such a review counts, too.
+func takesReview(o *vocab.Object, kind string) bool {
+	return conversation.ManifestOf(o.Type).Takes(kind) || kind == vocab.Dislike && len(audience.OfObject(o, "").Communities()) > 0
 }
 
 // reactionOf returns the reaction to an object that a Like, Dislike or EmojiReact makes.

@@ -70,6 +70,12 @@ func TestLike(t *testing.T) {
 		}), body: like("Like", "us:/alice/objects/1"), want: []string{
 			"- reaction p:/carol Like us:/alice/objects/1 p:/likes/0", liked[0], liked[1], liked[2]}},
 		{name: "Dislike of a note is none", given: posted("as:Public"), body: like("Dislike", "us:/alice/objects/1")},
+		{name: "Dislike of a note in a community", given: func(s *peertest.Scene) {
+			s.Act("", `{"id":"us:/alice/activities/c","type":"Create","actor":"us:/alice","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public","audience":"q:/c/bees"}}`)
+		}, body: like("Dislike", "us:/alice/objects/1"), want: []string{
+			"+ activity inbound Dislike p:/likes/1 us:/alice/objects/1",
+			"+ reaction p:/carol Dislike us:/alice/objects/1 p:/likes/1",
+			"+ event dislike.received p:/likes/1 us:/alice/objects/1 by stranger p:/carol"}},
 		{name: "Dislike of an article", given: func(s *peertest.Scene) {
 			s.Act("", `{"id":"us:/alice/activities/c","type":"Create","actor":"us:/alice","object":{"id":"us:/alice/objects/1","type":"Article","attributedTo":"us:/alice","to":"as:Public"}}`)
 		}, body: like("Dislike", "us:/alice/objects/1"), want: []string{
