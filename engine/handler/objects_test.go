@@ -255,6 +255,24 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 	}
 }
 
+// An actor whose Follow still waits is a stranger. Its copy is renewed, and no event tells of it.
+func TestUpdateOfAStrangerIsSilent(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	approving(s)
+	s.MustSend("p:/carol", "us:/alice/inbox", follow)
+	s.Actor("p:/carol").Doc["name"] = "Caroline"
+	s.Actor("p:/carol").Show()
+	s.Later(2 * time.Minute) // the engine fetches an actor at most once a minute
+	want := []string{
+		"- actor p:/carol",
+		"+ activity inbound Update p:/updates/1 p:/carol",
+		"+ actor p:/carol Caroline"}
+	expect(t, s, "of an actor whose Follow waits", want, accepted, func() error {
+		return s.Send("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":"p:/carol"}`)
+	})
+}
+
 // When an Update of a group's member arrives, the inbox changes in the user's copy of the member.
 // Posts to the group go to the new inbox.
 func TestUpdateOfAMemberOfAGroupTakesItsNewInbox(t *testing.T) {

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -44,7 +45,7 @@ func newUpdate() Handler {
 		},
 		Received: func(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 			if isOfActor(r.Activity) {
-				return Effects{}, updateActor(ctx, tx, r)
+				return updateActor(ctx, tx, r)
 			}
 			return Effects{}, updateObject(ctx, tx, r)
 		},
@@ -181,16 +182,20 @@ func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) 
 
 // updateActor renews the stored copy of an actor to which the user has a relationship or that is
 // in one of the user's groups, because deliveries use the inbox in the stored copy. The new copy
-// is the document that was fetched from the actor's own server, not the one in the Update.
-func updateActor(ctx context.Context, tx *user.Tx, r *Received) error {
+// is the document that was fetched from the actor's own server, not the one in the Update. If no
+// relationship is accepted and no group has the actor, the actor is a stranger, and no event tells
+// of its Update.
+func updateActor(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	ties, err := tx.Relationships.FindAll(ctx, r.Actor.ID)
 	if err != nil {
-		return err
+		return Effects{}, err
 	}
-	if len(ties) == 0 {
-		if groups, err := tx.Groups.ListOf(ctx, r.Actor.ID); err != nil || len(groups) == 0 {
-			return ignoredUnless(err)
+	if !slices.ContainsFunc(ties, func(t user.Relationship) bool { return t.Status == user.Accepted }) {
+		groups, err := tx.Groups.ListOf(ctx, r.Actor.ID)
+		if err != nil || len(groups)+len(ties) == 0 {
+			return Effects{}, ignoredUnless(err)
 		}
+		return Effects{Silent: len(groups) == 0}, tx.Actors.Save(ctx, r.Actor, r.Now)
 	}
-	return tx.Actors.Save(ctx, r.Actor, r.Now)
+	return Effects{}, tx.Actors.Save(ctx, r.Actor, r.Now)
 }
