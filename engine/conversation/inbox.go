@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"slices"
@@ -149,27 +150,28 @@ func (r *receiver) takeMessage(ctx context.Context) (Outcome, error) {
 }
 
 // findLike returns the stored messages that may be the same as row, or contradict it (see
-// Messages.FindLike). The result "copies" has those of other senders that have no conversation. As
-// long as no device of the user has joined, findLike leaves out the copies, and a message without a
-// conversation whose sender is no member. So an invitation cannot take over messages of other
-// actors.
+// Messages.FindLike). The result "copies" has further ones without a conversation: those of other
+// senders, and that of row's sender if the conversation has the message already. As long as no
+// device of the user has joined, findLike leaves out those of other senders, and all if row's
+// sender is no member. So an invitation cannot take over messages of other actors.
 func (r *receiver) findLike(ctx context.Context, row user.InboxEntry) (others, copies []user.InboxEntry, err error) {
 	all, err := r.tx.Messages.FindLike(ctx, row)
-	placed := slices.IndexFunc(all, func(o user.InboxEntry) bool { return o.Conversation == nil })
-	if err != nil || placed < 0 {
+	unplaced := slices.IndexFunc(all, func(o user.InboxEntry) bool { return o.Conversation == nil })
+	if err != nil || unplaced < 0 {
 		return all, nil, err
 	}
-	others, copies = slices.Clip(all[:placed]), all[placed:]
-	isOwn := copies[len(copies)-1].Sender == row.Sender
+	others, copies = slices.Clip(all[:unplaced]), all[unplaced:]
+	last := len(copies) - 1
+	isOwn := copies[last].Sender == row.Sender
 	if !r.conversation.Confirmed {
 		member, err := r.tx.Conversations.FindMember(ctx, r.conversation.ID, row.Sender)
 		if err != nil || !isOwn || !member.IsIn() {
 			return others, nil, err
 		}
-		return append(others, copies[len(copies)-1]), nil, nil
+		copies, last = copies[last:], 0
 	}
-	if isOwn {
-		others, copies = append(others, copies[len(copies)-1]), copies[:len(copies)-1]
+	if isOwn && !slices.ContainsFunc(others, func(o user.InboxEntry) bool { return bytes.Equal(o.Hash, row.Hash) }) {
+		others, copies = append(others, copies[last]), copies[:last]
 	}
 	return others, copies, nil
 }

@@ -42,8 +42,33 @@ func TestACopyThatComesBeforeItsGroupHidesNoMessage(t *testing.T) {
 	h.want("of the whole conversation", placed, "application 2 dave t", "application 3 dave t")
 }
 
-// The same in a group without a host. A message has the name of a member, or of an actor that a
-// member's message names, whichever Create came first.
+// dave sends a message before alice's server knows the group, and once more in another Create after
+// that. When the host puts it in order, devices read it once.
+func TestAMessageThatCameBeforeItsGroupAndAgainIsReadOnce(t *testing.T) {
+	for name, isJoined := range map[string]bool{"of an invitation": false, "of a conversation": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHosted(t)
+			strangers(t, h.Scene, registry.AllowStrangers)
+			_, next := h.group.Commit(h.host, mlstest.Change{Add: []*mlstest.Device{h.device}})
+			words := next.Message()
+			h.sends(mine, "PrivateMessage", words)
+			h = h.begun()
+			if isJoined {
+				if err := h.join(""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.sends(mine, "PrivateMessage", words)
+			if err := h.put("PrivateMessage", words, 1); err != nil {
+				t.Fatal(err)
+			}
+			h.want("in order", placed, "application 2 dave t")
+		})
+	}
+}
+
+// Copies come before a group without a host. A message has the name of a member, or of an actor
+// that a member's message names, whichever Create came first.
 func TestACopyThatComesBeforeAGroupWithoutAHostHidesNoMessage(t *testing.T) {
 	for name, isNamedFirst := range map[string]bool{"named by the message that begins the group": false, "named before": true} {
 		t.Run(name, func(t *testing.T) {

@@ -69,8 +69,8 @@ func TestNoCommitOrdersMessagesOfAnEpochThatIsOver(t *testing.T) {
 	h.want("waiting", earlyOnes)
 }
 
-// A commit through the host's routes reaches nobody before the log has it, and a reset begins another
-// group. So messages that came ahead of either belong to no epoch of the conversation any more.
+// A commit through the host's routes reaches nobody before the log has it, and a reset begins
+// another group. So messages that came ahead of either belong to no epoch of the conversation.
 func TestACommitOrResetThatNobodyCouldBuildOnEndsTheWait(t *testing.T) {
 	for name, end := range map[string]func(*hosted){
 		"a commit through the host": (*hosted).sealsCommit,
@@ -88,8 +88,8 @@ func TestACommitOrResetThatNobodyCouldBuildOnEndsTheWait(t *testing.T) {
 	}
 }
 
-// dave's commit of epoch 1 lost and comes late. The messages that he made after it are dropped. If a
-// device of his was added since, it made the messages that wait, and they stay.
+// dave's commit of epoch 1 lost and comes late. The messages that he made after it are dropped. If
+// a device of his was added since, it made the messages that wait, and they stay.
 func TestALateCommitDropsNothingOfADeviceThatWasAddedSince(t *testing.T) {
 	for name, isAdded := range map[string]bool{"not added": false, "added": true} {
 		t.Run(name, func(t *testing.T) {
