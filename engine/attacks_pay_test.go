@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lightweb/lightweb/db/dbtest"
@@ -20,7 +21,7 @@ func TestAttacksOnCosts(t *testing.T) {
 	}))
 }
 
-var costAttacks = []attack{pay01, pay02, pay03, pay04, pay05, pay06, pay07, pay08}
+var costAttacks = []attack{pay01, pay02, pay03, pay04, pay05, pay06, pay07, pay08, pay08b}
 
 // bulky returns an activity of just under 1 MiB. The engine stores it, and it has no other effect.
 func (s *siege) bulky(a *peertest.Actor, name string, to ...any) vocab.Doc {
@@ -163,3 +164,36 @@ func forwardedAmong(came []peertest.Posted, content string) (n int) {
 	}
 	return n
 }
+
+var pay08b = attack{id: "PAY-08b", sends: "Views of a note of alice's and of alice, to be forwarded to followers whose server refuses them; then alice deletes the note",
+	happens: "202, and they are forwarded; her Delete waits for none of them", changes: true, asks: 4, play: func(s *siege) {
+		const followers = 3
+		var refuses atomic.Bool
+		h := s.against(func(w http.ResponseWriter, _ *http.Request) {
+			if refuses.Load() {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})
+		s.follow(h, followers)
+		defer s.alice.Column(s, `DELETE FROM relationships WHERE actor_uri LIKE $1 || '%'`, strings.TrimSuffix(h.inbox, "h/inbox"))
+		_, note := s.alice.Post(s, map[string]any{"content": "soon deleted", "visibility": "public"})
+		s.settle()
+		deliveries := func(kind, are string) int {
+			return s.count("lightweb_alice", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id WHERE d.host = $1 AND j.type = $2 AND `+are, h.host, kind)
+		}
+		refuses.Store(true)
+		for n, object := range []string{note, s.alice.ID} {
+			s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, fmt.Sprint("view-", n)), "type": "View", "actor": string(s.mallory.ID),
+				"to": []any{s.alice.ID}, "cc": []any{s.alice.ID + "/followers"}, "object": object, "inReplyTo": note}))
+		}
+		enginetest.Eventually(s, "the Views were tried, and will be tried again", func() bool {
+			return deliveries("View", `forwarded AND attempts > 0 AND status = 'pending'`) == 2*followers
+		})
+		s.changeDeliveries(`UPDATE deliveries SET next_at = next_at + interval '1 hour' WHERE forwarded`)
+		refuses.Store(false)
+		s.alice.Do(s, "DeleteObject", map[string]any{"objectId": note})
+		enginetest.Eventually(s, "the Delete has reached every follower", func() bool { return deliveries("Delete", `status = 'delivered'`) == followers })
+		s.over()
+	}}

@@ -55,7 +55,7 @@ var sections = []section{
 	{"Parser and resources", numbered("PAR", 1, 20, "09b"), parserAttacks},
 	{"One identity", numbered("IDN", 1, 4), identityAttacks},
 	{"Audience", numbered("SEE", 1, 7), audienceAttacks},
-	{"Cost", numbered("PAY", 1, 8), costAttacks},
+	{"Cost", numbered("PAY", 1, 8, "08b"), costAttacks},
 	{"Freshness", numbered("FRS", 1, 7), freshnessAttacks},
 }
 

@@ -41,6 +41,7 @@ var playedBy = []struct{ says, tests string }{
 	{"Of one sender 30 are passed on at once", "engine/inbox.TestForwardingHasAnEndForEachSender"},
 	{"A Delete or Undo of what was passed on within", "engine/inbox.TestForwarding engine/inbox.TestForwardingHasAnEndForEachSender " +
 		"engine/inbox.TestWhatTakesBackIsForwardedOnceForWhatWasForwarded engine/inbox.TestWhatTakesBackGoesWhereItWasForwarded"},
+	{"An activity of the user's own never waits", "PAY-08b db/user.TestOnesOwnDeliveriesWaitForNoForwardedOnes engine/inbox.TestForwardedActivitiesAreOrderedByNothingOfOthers"},
 	{"An activity, object or key of another server's origin", "ORG-01 ORG-02 ORG-04 ORG-10 SIG-05"},
 	{"An object that is embedded in an Announce", "ORG-16 ORG-17"},
 	{"What somebody does under an id takes nothing", "IDN-02 db/user.TestAnIDThatOneActorTookIsFreeForAnother db/user.TestADeletionKeepsNobodyElsesObjectAway"},

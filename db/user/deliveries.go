@@ -17,8 +17,8 @@ import (
 )
 
 // Job is the fan-out of one activity, with the bytes as they are sent. Deliveries to one inbox
-// keep their order if their jobs have the same Object. For the types of Types.Ordered the Object
-// is the Activity itself.
+// keep their order if their jobs have the same Object, but one of the user's own activities waits
+// for no forwarded one. For the types of Types.Ordered the Object is the Activity itself.
 type Job struct {
 	ID       uuid.UUID
 	Activity vocab.ID
@@ -156,7 +156,7 @@ func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, d
 			FROM job, unnest(@urls::text[], @hosts::text[], @targets::text[], @digests::bytea[], @skips::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
 				LATERAL (SELECT skip = '' AND @owner <> '' AND place <= @most AND host <> ALL(coalesce(@except, '{}'::text[])) AND '.' || host NOT LIKE ALL(coalesce(@patterns, '{}'::text[])) AND NOT EXISTS (
 					SELECT FROM delivery_jobs k WHERE k.object_uri = job.object_uri AND EXISTS (SELECT FROM deliveries e
-					WHERE e.job_id = k.id AND e.host = i.host AND e.status NOT IN ('delivered', 'failed', 'skipped') OFFSET 0) OFFSET 0)) AS l (leased)
+					WHERE e.job_id = k.id AND e.host = i.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND (@forwarded OR NOT e.forwarded) OFFSET 0) OFFSET 0)) AS l (leased)
 			ON CONFLICT (job_id, inbox) DO NOTHING RETURNING id, inbox, lease_owner
 		)
 		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
@@ -177,14 +177,15 @@ func (t Deliveries) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, d
 // unblocked holds for a delivery d of job j unless an earlier open delivery about the same object
 // must come first. The earlier one goes to the same inbox, or is an untried delivery to the same
 // host. So a Delete never overtakes its Create, and a dead inbox does not delay others on its
-// host.
+// host. A delivery of the user's own waits for no forwarded one, because the sender of a forwarded
+// activity chooses its object.
 //
 // The statistics of PostgreSQL's planner can be older than a backlog of deliveries. Then the
 // planner would compare all pending deliveries with each other. OFFSET keeps it from joining
 // the tables, and NOT IN keeps it from using the index of pending deliveries.
 const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.id <> j.id AND EXISTS (SELECT FROM deliveries e
 	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
-	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
+	AND (e.inbox = d.inbox OR e.attempts = 0) AND (d.forwarded OR NOT e.forwarded) OFFSET 0) OFFSET 0)`
 
 // leaseLost marks a delivery d as tried if a process has a lease on it, because the process may
 // have made the attempt without recording the outcome.

@@ -443,6 +443,60 @@ func TestWhatIsSkippedAtOnceIsShown(t *testing.T) {
 	}
 }
 
+// A stranger chooses the object of an activity that is forwarded for it. So a delivery of the
+// user's own waits for no forwarded one. Forwarded ones keep their order, and wait for the user's
+// own.
+func TestOnesOwnDeliveriesWaitForNoForwardedOnes(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	for _, tt := range []struct {
+		name  string
+		first string // "own" or "forwarded"
+		then  string
+		waits bool
+	}{
+		{"own after forwarded", "forwarded", "own", false},
+		{"own after own", "own", "own", true},
+		{"forwarded after forwarded", "forwarded", "forwarded", true},
+		{"forwarded after own", "own", "forwarded", true},
+	} {
+		for way, takes := range map[string]func(later user.Job, to user.Inbox) []string{
+			"claimed": func(later user.Job, to user.Inbox) []string {
+				enqueue(t, c, u, later, now, to)
+				return kindsOf(claim(t, c, u, "me", now, 10))
+			},
+			"chosen": func(later user.Job, to user.Inbox) (kinds []string) {
+				enqueue(t, c, u, later, now, to)
+				write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+					rows, err := tx.Deliveries.ClaimChosen(ctx, choice(user.DeliveryPending), false, "me", lease, 10, now)
+					kinds = kindsOf(rows)
+					return err
+				})
+				return kinds
+			},
+			"leased at once": func(later user.Job, to user.Inbox) (kinds []string) {
+				if len(leased(t, c, u, later, user.DeliveryLeases{Most: 9}, to)) > 0 {
+					kinds = []string{later.Type}
+				}
+				return kinds
+			},
+		} {
+			for place, inbox := range []user.Inbox{inboxOn("a.example", 1), inboxOn("a.example", 2)} { // the same inbox, and another one of an untried host
+				t.Run(fmt.Sprint(tt.name, " ", way, " ", place), func(t *testing.T) {
+					run(t, databaseOf(t, c, u), `TRUNCATE delivery_jobs CASCADE`)
+					object := vocab.ID("https://here.example/" + uuid.NewString())
+					first, then := job("View", object), job("Delete", object)
+					first.Forwarded, then.Forwarded = tt.first == "forwarded", tt.then == "forwarded"
+					enqueue(t, c, u, first, now, inboxOn("a.example", 1))
+					if got := takes(then, inbox); slices.Contains(got, "Delete") == tt.waits {
+						t.Errorf("%v may be attempted; whether the Delete waits should be %t", got, tt.waits)
+					}
+				})
+			}
+		}
+	}
+}
+
 // A dead inbox delays the later deliveries to the same inbox. Deliveries to other inboxes of the
 // host wait only until the dead inbox was tried once.
 func TestTheOrderHoldsPerObjectAndHostAsLongAsThatHoldsUpNobody(t *testing.T) {

@@ -195,7 +195,18 @@ func (f *forwarder) forwardActivity(ctx context.Context, x *applying, reached []
 		}
 	}
 	delivery.AddFollowersDigests(inboxes, all)
-	return x.tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Version: f.handlers.VersionID(a), Actor: a.Actor, Object: f.handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+	return x.tx.Deliveries.Enqueue(ctx, user.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Version: f.handlers.VersionID(a), Actor: a.Actor, Object: f.orderForwarded(x), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+}
+
+// orderForwarded returns the id by which the deliveries of a forwarded activity are ordered (see
+// Registry.OrderOf). It is the activity's own id if the object is the user's, or not of the
+// sender's server, because the sender may choose such an object to hold up others' deliveries.
+func (f *forwarder) orderForwarded(x *applying) vocab.ID {
+	id := f.handlers.OrderOf(x.Activity)
+	if x.Mine(id) || !id.SameOrigin(x.Actor.ID) {
+		return x.Activity.ID
+	}
+	return id
 }
 
 // isReachedBySender reports whether the sender's server delivers the activity to an actor itself.

@@ -236,6 +236,41 @@ func TestWhatTakesBackGoesWhereItWasForwarded(t *testing.T) {
 	}
 }
 
+// A sender chooses the object of its activity. The deliveries of a forwarded activity are ordered
+// by the object only if the object is of the sender's server; else by the activity. So they hold up
+// neither the user's own deliveries about the object nor those of another server's activities.
+func TestForwardedActivitiesAreOrderedByNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	act := func(fields string) string {
+		return `{"id":"p:/acts/1","actor":"p:/carol","to":"us:/alice/followers",` + fields + `}`
+	}
+	const about = `,"inReplyTo":"us:/alice/objects/1"`
+	for _, tt := range []struct{ name, body, want string }{
+		{"a note of alice's", act(`"type":"View","object":"us:/alice/objects/1"`), "p:/acts/1"},
+		{"a note of alice's, embedded", act(`"type":"View","object":{"type":"Note","id":"us:/alice/objects/1"}`), "p:/acts/1"},
+		{"a note of alice's under another spelling", act(`"type":"View","object":"us:/alice/objects/1?x"` + about), "p:/acts/1"},
+		{"alice", act(`"type":"View","object":"us:/alice"` + about), "p:/acts/1"},
+		{"a conversation of alice's", act(`"type":"View","object":"us:/alice/conversations/1"` + about), "p:/acts/1"},
+		{"something of another server", act(`"type":"View","object":"q:/notes/1"` + about), "p:/acts/1"},
+		{"a Like", act(`"type":"Like","object":"us:/alice/objects/1"`), "p:/acts/1"},
+		{"no id", act(`"type":"View","object":{"type":"Note"}` + about), "p:/acts/1"},
+		{"carol's own answer", ghost, "p:/replies/1"},
+		{"something of carol's server", act(`"type":"View","object":"p:/notes/1"` + about), "p:/notes/1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			author(s)
+			s.MustSend("p:/carol", mine, tt.body)
+			got := s.Column(t, s.Alice, `SELECT object_uri FROM delivery_jobs j WHERE EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND d.forwarded)`)
+			if !slices.Equal(got, []string{s.Long(tt.want)}) {
+				t.Errorf("ordered by %q, want %s", got, s.Long(tt.want))
+			}
+		})
+	}
+}
+
 // A follower on this server gets forwarded activities as a follower elsewhere does. They appear in
 // the thread of the post that they answer, and in no feed (SEE-02).
 func TestForwardingToALocalFollower(t *testing.T) {
