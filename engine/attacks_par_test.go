@@ -361,7 +361,7 @@ var parserAttacks = []attack{
 		s.spurned(bad...)
 		s.ignored(bad[0], bad[7])
 	}},
-	{id: "PAR-09", sends: "notes of 126 kB nested tags, 10,000 attributes, scripts, event handlers, javascript: and entities, articles of 500 kB, and longer ones", happens: "202; the API shows their words as sanitized HTML and as plain text, made in linear time, in pages of 4 MiB at most; 400 for a note beyond 128 KiB", changes: true, play: func(s *siege) {
+	{id: "PAR-09", sends: "notes of 126 kB nested tags, 10,000 attributes, scripts, event handlers, javascript: and entities, articles of 500 kB, and longer ones; javascript: and data: as addresses of pages, pictures, attachments and tags", happens: "202; the API shows their words as sanitized HTML and as plain text, made in linear time, in pages of 4 MiB at most, and addresses of the web and of mail alone; 400 for a note beyond 128 KiB", changes: true, play: func(s *siege) {
 		contents := map[string]string{
 			"nested": strings.Repeat("<b>", 18_000) + "words" + strings.Repeat("</b>", 18_000), "lists": strings.Repeat("<ul><li>", 16_000) + "words", "pre": strings.Repeat("<pre>", 26_000) + "words",
 			"attributes": "<p" + repeated(10_000, ` a%d="x"`) + ">words</p>", "open": strings.Repeat("<a ", 43_000) + ">words", "quotes": strings.Repeat(`<a title="`, 13_000) + `">words`,
@@ -380,6 +380,16 @@ var parserAttacks = []attack{
 				}
 			})
 		}
+		for n, bad := range []string{"javascript:alert(1)", " JaVa\tScript:alert(1)", "data:text/html,<script>alert(1)</script>", "vbscript:x"} {
+			name := fmt.Sprint("address", n)
+			notes[name] = s.write(name, func(note vocab.Doc) {
+				link := vocab.Doc{"type": "Link", "href": bad}
+				note["content"], note["url"], note["image"], note["location"] = "words", []any{bad, link}, bad, bad
+				note["icon"] = vocab.Doc{"type": "Image", "url": link}
+				note["attachment"] = []any{vocab.Doc{"type": "Document", "url": bad, "href": bad, "src": bad}, vocab.Doc{"type": "Image", "url": []any{link}}, bad}
+				note["tag"] = append(note["tag"].([]any), vocab.Doc{"type": "Hashtag", "name": "#x", "href": bad}, vocab.Doc{"type": "Emoji", "name": ":x:", "icon": vocab.Doc{"url": bad}})
+			})
+		}
 		for member, much := range map[string]any{"content": strings.Repeat("x", 128<<10+1), "name": strings.Repeat("x", 4<<10+1), "tag": slices.Repeat([]any{vocab.Doc{"type": "Hashtag"}}, 257), "attachment": slices.Repeat([]any{vocab.Doc{}}, 65)} {
 			create := s.create(s.mallory, "much-"+member)
 			create["object"].(vocab.Doc)[member] = much
@@ -387,8 +397,8 @@ var parserAttacks = []attack{
 				s.Errorf("too much of %s was answered %d %.200s", member, got.Status, got.Body)
 			}
 		}
-		html := string(s.alice.Ask(s, http.MethodGet, "/api/feed?limit=30", nil).Body)
-		for _, harm := range []string{"onload", "onerror", "javascript:", "srcdoc", "alert(1)</script>"} {
+		html := strings.ToLower(string(s.alice.Ask(s, http.MethodGet, "/api/feed?limit=30", nil).Body))
+		for _, harm := range []string{"onload", "onerror", "javascript:", "script:alert", "vbscript:", "data:text", "srcdoc", "alert(1)</script>"} {
 			if strings.Contains(html, harm) {
 				s.Errorf("the feed shows %s", harm)
 			}

@@ -45,7 +45,7 @@ func Show(d, readable Doc, languages []string) Doc {
 		out["attributedTo"] = string(by)
 	}
 	delete(out, "quote") // in the Quotation of BookWyrm it is the text of a book
-	if quoted := QuoteOf(d); quoted != "" {
+	if quoted := QuoteOf(d); quoted.Origin() != "" {
 		out["quote"] = string(quoted)
 	}
 	if stamp := ClaimedStamp(d); stamp != "" {
@@ -104,7 +104,7 @@ var unreduced = map[string]bool{"@context": true, "proof": true, "signature": tr
 	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
 // reduceDoc returns a document without the members in unreduced, without hidden recipients, and
-// without members that have a < in their names. It removes HTML from the other texts, and replaces
+// without members that have a < in their names. It shows the other texts as showText does, and
 // embedded documents as showEmbedded does.
 func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
@@ -126,7 +126,7 @@ var parts = map[string]bool{"tag": true, "attachment": true, "oneOf": true, "any
 func reduceValue(name string, v any) any {
 	switch v := v.(type) {
 	case string:
-		return PlainText(v)
+		return showText(name, v)
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, one := range v {
@@ -154,7 +154,7 @@ func showEmbedded(name string, d Doc) any {
 	case parts[name]:
 		return showPart(d)
 	case err == nil && d.isLink():
-		return d.Text("href")
+		return showText("href", d.Text("href"))
 	case err != nil || isWork(d):
 		return nil
 	}

@@ -46,26 +46,27 @@ func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 func showMembers(d Doc, names ...string) Doc {
 	out := make(Doc, len(names))
 	for _, name := range names {
-		if v := showReference(d[name]); v != nil {
+		if v := showReference(name, d[name]); v != nil {
 			out[name] = v
 		}
 	}
 	return out
 }
 
-// showReference returns the shown form of an id, a type, a time or an embedded document, or of a
-// list of these. It returns nil for a text with spaces and for one that is longer than an id,
-// because such a text is none of these.
-func showReference(v any) any {
+// showReference returns the shown form of an id, a type, a time, an address or an embedded
+// document, or of a list of these. The parameter name is the member that holds it. It returns nil
+// for a text with spaces and for one that is longer than an id, because such a text is none of
+// these, and for a text that showText does not show.
+func showReference(name string, v any) any {
 	switch v := v.(type) {
 	case string:
-		if s := PlainText(v); len(s) <= MaxID && !strings.ContainsFunc(s, unicode.IsSpace) {
+		if s, isShown := showText(name, v).(string); isShown && len(s) <= MaxID && !strings.ContainsFunc(s, unicode.IsSpace) {
 			return s
 		}
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, one := range v {
-			if one = showReference(one); one != nil {
+			if one = showReference(name, one); one != nil {
 				out = append(out, one)
 			}
 		}
@@ -85,7 +86,7 @@ func showIdentity(d Doc) any {
 	case err == nil && id != "":
 		return string(id)
 	case err == nil && d.isLink():
-		return showReference(d.Text("href"))
+		return showReference("href", d.Text("href"))
 	case err != nil || isWork(d):
 		return nil
 	}
