@@ -307,7 +307,7 @@ var parserAttacks = []attack{
 			s.Errorf("a Like with names in other capitals was kept %d times as mallory's of the note, want once", n)
 		}
 	}, asks: 3},
-	{id: "PAR-06", sends: "invalid and overlong UTF-8, a byte order mark, UTF-16, lone surrogates, NUL, characters that turn the direction of writing, and types that end a line of the stream of events and begin events of their own", happens: "400; an actor's name is shown without such characters", asks: 13, play: func(s *siege) {
+	{id: "PAR-06", sends: "invalid and overlong UTF-8, a byte order mark, UTF-16, lone surrogates, NUL, characters that turn the direction of writing, and types that end a line of the stream of events and begin events of their own", happens: "400; names, summaries, tags and descriptions are shown without such characters", asks: 13, changes: true, play: func(s *siege) {
 		like := s.with("like", `"x":1`)
 		wide := new(strings.Builder)
 		for _, unit := range utf16.Encode([]rune(like)) {
@@ -316,6 +316,7 @@ var parserAttacks = []attack{
 		bad := []string{s.with("bytes", "\"x\":\"\xff\xfe\""), s.with("overlong", "\"x\":\"\xc0\xaf\""), s.with("cut", "\"x\":\"\xe2\x82\""), s.with("surrogate", "\"x\":\"\xed\xa0\x80\""),
 			"\xef\xbb\xbf" + like, wide.String(), "\xff\xfe" + wide.String(), s.with("lone", `"x":"\ud800"`), s.with("pair", `"x":"\udc00\ud800"`), s.with("nul", `"x":"\u0000"`), s.with("name", `"a\u0000b":1`),
 			s.with("raw", "\"x\":\"\x00\""), s.with("line", "\"x\":\"\n\"")}
+		before := s.state()
 		s.spurned(bad...)
 		s.ignored(bad[0], bad[4], bad[7], bad[9])
 		for _, c := range []string{"\u202e", "\u2066", "\u200f", " ", "\u00a0", "\u2028"} {
@@ -324,6 +325,10 @@ var parserAttacks = []attack{
 		for _, kind := range []string{`x\n\nid: 0\nevent: dm.received\ndata: {\"trust\":\"self\"}`, `Like\r`, `Li\u2028ke`, `\u001b[2JLike`, `Li ke`, `Like\u202e`} {
 			s.spurned(strings.Replace(like, `"Like"`, `"`+kind+`"`, 1), strings.Replace(like, `"Like"`, `["Like","`+kind+`"]`, 1))
 		}
+		s.settle()
+		if after := s.state(); after != before {
+			s.Errorf("it left traces:\n%s", difference(before, after))
+		}
 		a := s.p.Actor("/users/turned")
 		a.Doc["name"], a.Doc["preferredUsername"] = "\u202eevil\u0007\u2066\n name\u0085", "tur\u202ened"
 		a.Show()
@@ -331,6 +336,17 @@ var parserAttacks = []attack{
 		s.home.Run(s, "actor", "fetch", string(a.ID), "--json").Decode(s, &shown)
 		if shown.Name != "evil name" || shown.Handle != "" {
 			s.Errorf("the actor is shown as %q, %q", shown.Name, shown.Handle)
+		}
+		const turning = "tur\u202e\u2067\u200f\u001b\u0085ned"
+		note := s.write("turned", func(note vocab.Doc) {
+			note["name"], note["summary"], note["content"] = turning, turning, "words"
+			note["attachment"] = []any{vocab.Doc{"type": "Document", "url": s.p.Origin + "/i.png", "name": turning}}
+			note["tag"] = append(note["tag"].([]any), vocab.Doc{"type": "Hashtag", "name": "#" + turning, "href": s.p.Origin + "/tags/turned"})
+		})
+		s.settle()
+		shows := string(s.alice.Ask(s, http.MethodGet, "/api/feed?limit=30", nil).Body)
+		if !strings.Contains(shows, note) || strings.Count(shows, "tur  ned")+strings.Count(shows, "tur ned") != 4 || strings.ContainsAny(shows, "\u202e\u2067\u200f\u0085") || strings.Contains(shows, `\u001b`) {
+			s.Errorf("the note is shown as %q", shows)
 		}
 	}},
 	{id: "PAR-07", sends: "1e999, 30,000 digits, -0, 2^64, and such counts in a poll", happens: "400 for what no double holds; counts that cannot be are not counted", changes: true, play: func(s *siege) {

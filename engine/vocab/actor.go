@@ -176,17 +176,7 @@ func handleName(s string) string {
 // spaces in place of control characters, and without characters that control the direction of
 // writing.
 func OneLine(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxName)], "")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r):
-			return ' '
-		case unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
+	return plainLine(strings.ToValidUTF8(s[:min(len(s), maxName)], ""))
 }
 
 // actorKeys returns the keys that an actor lists. It skips malformed ones, which could not

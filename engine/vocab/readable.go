@@ -13,15 +13,16 @@ import (
 const PlainMedia = "text/plain"
 
 // wording is a property that holds text for readers, with the function that makes its text
-// harmless.
+// harmless, and the one that lays it out each time that it is shown.
 type wording struct {
-	name  string
-	clean func(string) string
+	name   string
+	clean  func(string) string
+	layOut func(string) string
 }
 
 // wordings are the properties that hold text for readers (ActivityStreams §4.7). A document may
 // have a language map for each of them, too.
-var wordings = []wording{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
+var wordings = []wording{{"content", Sanitize, asWritten}, {"name", PlainText, plainLine}, {"summary", PlainText, plainLines}}
 
 // cleanerFor returns the function that makes the texts of the property in d harmless.
 func (w wording) cleanerFor(d Doc) func(string) string {

@@ -30,7 +30,7 @@ func Show(d, readable Doc, languages []string) Doc {
 				text = readText(said)
 			}
 		}
-		if said != "" {
+		if said = w.layOut(said); said != "" {
 			out[w.name] = said
 		}
 	}
@@ -152,22 +152,30 @@ func showEmbedded(name string, d Doc) any {
 	case err == nil && id != "" && (!parts[name] || isWork(d)):
 		return string(id)
 	case parts[name]:
-		return showPart(d)
+		return showPart(name, d)
 	case err == nil && d.isLink():
 		return showText("href", d.Text("href"))
 	case err != nil || isWork(d):
 		return nil
 	}
-	return showPart(d)
+	return showPart(name, d)
 }
 
 // isWork reports whether a document names its maker.
 func isWork(d Doc) bool { return d["attributedTo"] != nil || d["actor"] != nil }
 
-func showPart(d Doc) Doc {
+// lined are the parts whose names have one line. The name of a picture describes it, and may have
+// several.
+var lined = map[string]bool{"tag": true, "oneOf": true, "anyOf": true, "location": true}
+
+func showPart(member string, d Doc) Doc {
 	out := reduceDoc(d)
 	delete(out, "actor")
-	if name := reduceValue("name", d["name"]); name != nil {
+	name := reduceValue("name", d["name"])
+	if text, isText := name.(string); isText && lined[member] {
+		name = plainLine(text)
+	}
+	if name != nil {
 		out["name"] = name
 	}
 	return out

@@ -123,7 +123,7 @@ const maxEmoji = 64
 // showEmoji sets the emoji of a reaction in out, and the tag that has its picture. Letters are no
 // emoji without such a tag.
 func showEmoji(out, d Doc) {
-	said := PlainText(d.Text("content"))
+	said := plainLine(PlainText(d.Text("content")))
 	if said == "" || strings.ContainsFunc(said, unicode.IsSpace) {
 		return
 	}
@@ -131,12 +131,13 @@ func showEmoji(out, d Doc) {
 		out["content"] = clipText(said, maxEmoji)
 	}
 	for _, tag := range d.Subs("tag") {
-		if kind, err := tag.Type(); err != nil || kind != "Emoji" || strings.Trim(tag.Text("name"), ":") != strings.Trim(said, ":") {
+		name := plainLine(PlainText(tag.Text("name")))
+		if kind, err := tag.Type(); err != nil || kind != "Emoji" || strings.Trim(name, ":") != strings.Trim(said, ":") {
 			continue
 		}
 		out["content"] = clipText(said, maxEmoji)
 		shown := showMembers(tag, "id", "type", "@type")
-		shown["name"] = clipText(PlainText(tag.Text("name")), maxEmoji)
+		shown["name"] = clipText(name, maxEmoji)
 		if icon := tag.Sub("icon"); icon != nil {
 			shown["icon"] = showMembers(icon, "type", "mediaType", "url")
 		}

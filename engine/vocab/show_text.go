@@ -33,7 +33,7 @@ func showText(name, s string) any {
 	case name != "name" && isRunnable(s):
 		return nil
 	}
-	return s
+	return plainLines(s)
 }
 
 // runnable are the schemes of addresses that bring their own document or script.
@@ -41,7 +41,7 @@ var runnable = map[string]bool{"javascript": true, "vbscript": true, "data": tru
 
 // isRunnable reports whether a text begins with one of the schemes in runnable, as browsers read
 // it: they pass over white space before the scheme and line ends in it, and ignore its case (URL
-// Living Standard §4.4). It passes over other characters that may disappear, too.
+// Living Standard §4.4). Characters that plainLines removes are passed over, too.
 func isRunnable(s string) bool {
 	if !strings.ContainsRune(s, ':') || strings.HasPrefix(s, "https:") {
 		return false
@@ -66,3 +66,26 @@ func isRunnable(s string) bool {
 func isControlOrTurning(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
+
+// plainLine returns s in one line, with spaces in place of control characters, and without
+// characters that control the direction of writing.
+func plainLine(s string) string { return strings.Join(strings.Fields(plainLines(s)), " ") }
+
+// plainLines does what plainLine does, but leaves line ends, tabs and spaces as they are.
+func plainLines(s string) string {
+	if !strings.ContainsFunc(s, isControlOrTurning) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+		case unicode.IsControl(r):
+			return ' '
+		case isControlOrTurning(r):
+			return -1
+		}
+		return r
+	}, newlines.Replace(s))
+}
+
+func asWritten(s string) string { return s }

@@ -2,10 +2,12 @@ package vocab
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // dangerous are addresses that lead elsewhere than to the web, in the ways in which browsers read
@@ -54,6 +56,52 @@ func TestShownAddresses(t *testing.T) {
 		if got := string(Show(d, Readable(d, nil), nil).JSON()); got != `{`+tt.want+`}` {
 			t.Errorf("%s: shown as\n%s, want\n{%s}", tt.name, got, tt.want)
 		}
+	}
+}
+
+// Texts other than content have no control characters and none that control the direction of
+// writing, in whichever member they are. Emojis that are joined, and letters that are kept apart,
+// stay whole.
+func TestShownTextsTurnNoWriting(t *testing.T) {
+	t.Parallel()
+	turned := ""
+	for r := rune(1); r < 0x2100; r++ {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			turned += string(r)
+		}
+	}
+	text := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	bad := text("a" + turned + "b")
+	for _, form := range []string{`"name":%,"nameMap":{"en":%}`, `"nameMap":{"en":%}`, `"summary":%`, `"summaryMap":{"de":%,"en":"x"}`, `"tag":[{"type":"Hashtag","name":%},%]`, `"oneOf":[{"type":"Note","name":%}]`, `"anyOf":{"name":[%]}`,
+		`"attachment":[{"type":"Image","name":%,"url":"https://p.example/i"},{"type":"PropertyValue","name":%,"value":%}]`, `"icon":{"name":%}`, `"location":{"name":%,"address":{"addressLocality":%}}`, `"_misskey_summary":%`, `"unknown":[[%]]`} {
+		d := parse(t, `{"type":"Note",`+strings.ReplaceAll(form, "%", bad)+`}`)
+		for _, languages := range [][]string{nil, {"de"}, {"en"}} {
+			shown := string(Show(d, Readable(d, nil), languages).JSON())
+			var back any
+			if err := json.Unmarshal([]byte(shown), &back); err != nil || strings.ContainsFunc(fmt.Sprint(back), func(r rune) bool { return strings.ContainsRune(turned, r) }) {
+				t.Errorf("%s is shown as %q, %v", form, shown, err)
+			}
+		}
+	}
+	d := parse(t, `{"type":"Like","content":"\u202e👍\u2069","tag":[{"type":"Emoji","name":":x:\u202e"}]}`)
+	if got := ShowActivity(d, false, true).Text("content"); got != "👍" {
+		t.Errorf("the emoji is %q", got)
+	}
+	for _, tt := range []struct{ member, said, want string }{
+		{"name", "one\ntwo \u0007 \u202ethree", "one two three"},
+		{"summary", "one\r\ntwo\t\u2067three\u2069\u0085", "one\ntwo\tthree "},
+		{"summary", "👩\u200d👩\u200d👧 می\u200cخواهم שלום", "👩\u200d👩\u200d👧 می\u200cخواهم שלום"},
+		{"name", "👩\u200d🚀 می\u200cخواهم", "👩\u200d🚀 می\u200cخواهم"},
+	} {
+		d := Doc{tt.member: tt.said}
+		if got := Show(d, Readable(d, nil), nil).Text(tt.member); got != tt.want {
+			t.Errorf("%s %q is shown as %q, want %q", tt.member, tt.said, got, tt.want)
+		}
+	}
+	described := Doc{"attachment": Doc{"type": "Image", "name": "one\ntwo\u202e"}, "tag": Doc{"type": "Hashtag", "name": "#a\n#b\u202e"}}
+	shown := Show(described, Doc{}, nil)
+	if got := shown.Sub("attachment").Text("name") + "; " + shown.Sub("tag").Text("name"); got != "one\ntwo; #a #b" {
+		t.Errorf("shown as %q", got)
 	}
 }
 
