@@ -174,14 +174,21 @@ const (
 	actorGone   = 365 * 24 * time.Hour // since the deletion
 )
 
+// useNoted is longer than the time between two calls of NoteUse for an actor that is in use.
+const useNoted = 48 * time.Hour
+
 // pruneBatch is the number of rows that one pruning statement handles.
 const pruneBatch = 500
 
 // Prune removes the actors that are no user's acquaintance and that were not used for 30 days; an
-// actor that was deleted stays for a year instead. Prune uses statements of bounded size with
-// rests between them. It returns how many actors it removed. If dryRun is true, it only counts
-// these actors.
+// actor that was deleted stays for a year instead. Actors that an activity in the journal needs
+// stay as long as the activity waits. Prune uses statements of bounded size with rests between
+// them. It returns how many actors it removed. If dryRun is true, it only counts these actors.
 func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
+	unused, err := s.unusedSince(ctx, now)
+	if err != nil {
+		return 0, err
+	}
 	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
 		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`
 	query := `WITH gone AS (DELETE FROM actors a WHERE ` + old + ` RETURNING 1) SELECT count(*) FROM gone`
@@ -195,7 +202,7 @@ func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, e
 			return n, err
 		}
 		var some int
-		if err := s.on.QueryRow(ctx, query, page, now.Add(-actorUnused), now.Add(-actorGone)).Scan(&some); err != nil {
+		if err := s.on.QueryRow(ctx, query, page, unused, now.Add(-actorGone)).Scan(&some); err != nil {
 			return n, postgres.Fault("prune remote actors", err)
 		}
 		n += some
@@ -207,4 +214,19 @@ func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, e
 			return n, err
 		}
 	}
+}
+
+// unusedSince returns the time before which an actor must have been used last, so that Prune
+// removes it: 30 days ago, or before any activity in the journal arrived if that is earlier. The
+// use of the actors that an activity needs is noted when it arrives, but only once a day.
+func (s Actors) unusedSince(ctx context.Context, now time.Time) (time.Time, error) {
+	since := now.Add(-actorUnused)
+	var oldest *time.Time
+	if err := s.on.QueryRow(ctx, `SELECT min(received_at) FROM intake`).Scan(&oldest); err != nil {
+		return since, postgres.Fault("look into the journal", err)
+	}
+	if oldest != nil && oldest.Add(-useNoted).Before(since) {
+		since = oldest.Add(-useNoted)
+	}
+	return since, nil
 }

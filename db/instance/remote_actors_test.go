@@ -2,6 +2,7 @@ package instance_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,39 @@ func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 			t.Errorf("RemoteActor(%s) = %v, %v, want it remembered: %t", name, r, err, want)
 		}
 	}
+}
+
+// A user's database may be away for longer than 30 days. The activities that wait for it meanwhile
+// are applied with the stored copies of their actors.
+func TestActorsOfActivitiesInTheJournalStay(t *testing.T) {
+	t.Parallel()
+	c, cfg := dbtest.Named(t)
+	u := dbtest.User(t, c, "alice")
+	const day = 24 * time.Hour
+	id := func(name string) vocab.ID { return vocab.ID("https://peer.example/" + name) }
+	for name, unused := range map[string]time.Duration{"sender": 61 * day, "before": 63 * day} { // the sender's use was noted on the day before
+		if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, id(name), ""), FetchedAt: now}); err != nil {
+			t.Fatal(err)
+		}
+		dbtest.Run(t, cfg.Name, fmt.Sprintf(`UPDATE actors SET used_at = '%s' WHERE uri = '%s'`, now.Add(-unused).Format(time.RFC3339), id(name)))
+	}
+	in := intake("1", nil, []vocab.Username{u})
+	in.ReceivedAt = now.Add(-60 * day)
+	row := accept(t, c, in)
+	prune := func(want ...string) {
+		t.Helper()
+		if _, err := c.Instance.Actors.Prune(t.Context(), now, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := dbtest.Rows(t, cfg.Name, `SELECT uri FROM actors ORDER BY uri`); !slices.Equal(got, want) {
+			t.Errorf("the prune leaves %q, want %q", got, want)
+		}
+	}
+	prune("(" + string(id("sender")) + ")")
+	if _, err := c.Instance.Journal.FinishWaiting(t.Context(), u, []instance.IntakeRow{row}); err != nil {
+		t.Fatal(err)
+	}
+	prune()
 }
 
 // The time of an actor's last use is stored at most once a day.
