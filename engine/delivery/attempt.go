@@ -98,8 +98,11 @@ func (s *sender) handOver(ctx context.Context, r *row) result {
 	if ok {
 		err = s.Local.Deliver(ctx, r.user, to, r.Body)
 	}
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return result{cut: true}
+	case isOwnOutage(err):
+		return result{outcome: s.backoff.awaitRecovery(r.Delivery, err, s.Now())}
 	}
 	took := transport.Attempt{Took: s.Now().Sub(start)}
 	if err == nil {

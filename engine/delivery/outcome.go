@@ -18,6 +18,11 @@ const (
 	maxRefusals = 3
 	keysWait    = 5 * time.Minute // the wait of a delivery whose signer's keys cannot be read
 	pausedWait  = 5 * time.Minute // the wait of a delivery while federation, or its host, is paused
+
+	// shortestRecovery and longestRecovery are the bounds of the wait after a hand-over that
+	// failed because of an outage of this server.
+	shortestRecovery = 5 * time.Second
+	longestRecovery  = time.Minute
 )
 
 // judgeAttempt returns the outcome of an attempt at d, which ended with the answer a or with the
@@ -68,6 +73,28 @@ func (b backoff) judgeError(o *user.Outcome, d user.Delivery, err error, now tim
 	default:
 		b.retryLater(o, d, 0, now)
 	}
+}
+
+// isOwnOutage reports whether a hand-over to a user of this server failed because this server cannot
+// take the activity now. A failure to reach another server, of which the activity names something,
+// does not count. ErrPaused has a wait of its own (see judgeError).
+func isOwnOutage(err error) bool {
+	if errors.Is(err, transport.ErrPaused) {
+		return false
+	}
+	return fault.IsOurs(err) || fault.IsPassing(err) && fault.Of(err).RetryAfter > 0
+}
+
+// awaitRecovery returns the outcome of a hand-over that failed because of err, which is an outage
+// of this server. The attempt does not count, so that no outage can end the delivery. The waits
+// are short, because nothing wakes the delivery when the outage is over. They grow with the age of
+// the delivery, so that a long outage costs few attempts.
+func (b backoff) awaitRecovery(d user.Delivery, err error, now time.Time) user.Outcome {
+	wait := min(max(now.Sub(d.Created)/4, shortestRecovery), longestRecovery)
+	if e := fault.Of(err); e != nil {
+		wait = max(wait, e.RetryAfter)
+	}
+	return b.postponeDelivery(d, now.Add(spreadWait(wait)), "this server cannot take it now: "+err.Error(), now)
 }
 
 // statusText returns a status code with its name, if it has one.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -67,6 +68,46 @@ func TestJudge(t *testing.T) {
 			if (got.Error == "") != (c.want == user.DeliveryDelivered) {
 				t.Errorf("error = %q for %s", got.Error, got.Status)
 			}
+		})
+	}
+}
+
+// PostgreSQL is down for a day, so every hand-over to bob, a user of this server, fails. No attempt
+// counts, and bob has the post within about a minute after the outage.
+func TestAnOutageOfThisServerUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
+	down := fmt.Errorf("find users: %w", fault.New(fault.Unavailable, "the database cannot be reached").WithCode("database_unavailable"))
+	full := fault.New(fault.Unavailable, "the engine is overloaded").After(5 * time.Second)
+	for _, c := range []struct {
+		name  string
+		err   error
+		spent bool
+	}{
+		{"PostgreSQL is down", down, false},
+		{"there is no room", full, false},
+		{"time ran out", fault.New(fault.Busy, "time ran out"), false},
+		{"a bug", errors.New("odd"), false},
+		{"another server does not answer", fault.New(fault.Unavailable, "the object's server does not answer"), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, status(202))
+				b.deps.local.Store(&c.err)
+				place := b.m.add("Create", "", 1, 0)
+				b.run(t)
+				time.Sleep(day)
+				synctest.Wait()
+				if r := b.m.row(place); r.status != user.DeliveryPending || (r.Attempts > 0) != c.spent {
+					t.Fatalf("during the outage: %s after %d attempts; attempts count: want %t", r.status, r.Attempts, c.spent)
+				}
+				b.deps.local.Store(nil)
+				time.Sleep(2 * longestRecovery)
+				synctest.Wait()
+				if r := b.m.row(place); (r.status == user.DeliveryDelivered) == c.spent {
+					t.Errorf("after the outage: %s, want delivered: %t", r.status, !c.spent)
+				}
+			})
 		})
 	}
 }
