@@ -111,6 +111,7 @@ type Intake struct {
 	work     *Background
 	outage   outage
 	metrics  metrics
+	tendTime time.Duration // the time of Tend, of TakeStrays and of each group of rows that is ended; shorter in tests
 
 	mu      sync.Mutex // held while an activity gets its number and its places in the recipients' queues
 	writers map[vocab.Username]*writer
@@ -120,7 +121,7 @@ type Intake struct {
 // New returns an intake. Start makes it apply the activities that an earlier process left in the
 // journal.
 func New(d Deps) *Intake {
-	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(), writers: map[vocab.Username]*writer{}}
+	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(), tendTime: journalTime, writers: map[vocab.Username]*writer{}}
 	i.metrics = newMetrics(d.Metrics, func() float64 { return float64(len(i.Stalled())) })
 	i.journal = newJournal(i)
 	return i

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -18,6 +19,7 @@ type journal struct {
 	mu     sync.Mutex
 	rows   map[instance.IntakeKey]*row
 	ended  []instance.IntakeRow // rows that have ended in memory, but not yet in the database
+	limit  int                  // rows that are ended together; halved when that exceeds its time
 	ending sync.Mutex           // held while rows are ended in the database
 }
 
@@ -37,7 +39,12 @@ type row struct {
 	failed  bool  // an entry ended without being applied, so the row stays until TakeStrays has released it
 }
 
-func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
+// maxEnded is the most rows that are ended in the database together.
+const maxEnded = 1000
+
+func newJournal(i *Intake) *journal {
+	return &journal{intake: i, rows: map[instance.IntakeKey]*row{}, limit: maxEnded}
+}
 
 // openRow returns the row of an activity that a request is about to write. The row stays in memory
 // at least until the request calls closeRow or noteWritten.
@@ -138,7 +145,7 @@ func (j *journal) settleRow(r *row) {
 	}
 }
 
-// endRows ends in the database the rows that have ended in memory, in groups of at most 1000.
+// endRows ends in the database the rows that have ended in memory, in groups of at most maxEnded.
 // Rows that cannot be ended now are tried again by the next call.
 func (j *journal) endRows() {
 	j.ending.Lock()
@@ -148,26 +155,39 @@ func (j *journal) endRows() {
 		if len(rows) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), journalTime)
+		ctx, cancel := context.WithTimeout(context.Background(), j.intake.tendTime)
 		err := j.intake.Store.Instance.Journal.Finish(ctx, rows)
 		cancel()
+		j.noteFinished(len(rows), err)
 		if err != nil {
 			j.intake.Log.Warn("rows of the intake journal not ended", "err", err)
 			return
 		}
-		j.mu.Lock()
-		j.ended = slices.Delete(j.ended, 0, len(rows))
-		j.mu.Unlock()
+	}
+}
+
+// noteFinished records that the first n rows in j.ended were ended in the database, or that err
+// kept them from it. When time ran out, fewer rows are tried together the next time.
+func (j *journal) noteFinished(n int, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case err == nil:
+		j.ended = slices.Delete(j.ended, 0, n)
+		j.limit = min(2*j.limit, maxEnded)
+	case errors.Is(err, context.DeadlineExceeded):
+		j.limit = max(1, j.limit/2)
 	}
 }
 
 func (j *journal) nextEnded() []instance.IntakeRow {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.ended[:min(len(j.ended), 1000)])
+	return slices.Clone(j.ended[:min(len(j.ended), j.limit)])
 }
 
-// findStrays returns those rows in held that no request writes and no entry applies.
+// findStrays returns those rows in held that no request writes and no entry applies, and that have
+// not ended in memory.
 func (j *journal) findStrays(held []instance.HeldIntake) (strays []instance.HeldIntake) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -176,7 +196,14 @@ func (j *journal) findStrays(held []instance.HeldIntake) (strays []instance.Held
 			strays = append(strays, h)
 		}
 	}
-	return strays
+	if len(strays) == 0 {
+		return nil
+	}
+	ended := make(map[int64]bool, len(j.ended))
+	for _, at := range j.ended {
+		ended[at.Seq] = true
+	}
+	return slices.DeleteFunc(strays, func(h instance.HeldIntake) bool { return ended[h.Seq] })
 }
 
 // noteReleased records that rows wait for all their recipients in the database, also for those

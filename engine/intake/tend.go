@@ -75,10 +75,10 @@ func (i *Intake) Tend() (err error) {
 			i.metrics.resetJournal()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
-	defer cancel()
 	i.journal.endRows()
 	i.removeIdleWriters()
+	ctx, cancel := context.WithTimeout(context.Background(), i.tendTime) // from here on: endRows may have used up as much
+	defer cancel()
 	if err := i.stallWaiting(ctx); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (i *Intake) Tend() (err error) {
 // wait for their recipients. Such a row arises, for example, when a write was reported as failed
 // although it succeeded. At the end, TakeStrays recounts the waiting activities.
 func (i *Intake) TakeStrays(age time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
+	ctx, cancel := context.WithTimeout(context.Background(), i.tendTime)
 	defer cancel()
 	for after := int64(0); ; {
 		held, err := i.Store.Instance.Journal.ListHeld(ctx, age, after, strayPage)
