@@ -76,8 +76,8 @@ func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// transactionTime is the time limit of a transaction in a user's database in the serving process,
-// unless the work of the transaction sets another limit.
+// transactionTime is the time limit of a transaction in the instance database or in a user's
+// database in the serving process, unless the work of the transaction sets another limit.
 const transactionTime = 30 * time.Second
 
 // serveOn starts the parts and waits until ctx ends, a listener fails, or another process has
@@ -93,6 +93,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 		return errors.Join(err, public.Close(), admin.Close())
 	}
 	e.in.DB.LimitTransactions(transactionTime)
+	e.in.DB.Instance.LimitTransactions(transactionTime)
 	caller := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

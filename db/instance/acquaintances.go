@@ -116,7 +116,7 @@ func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []sc
 	for i, k := range known {
 		args["actors"].([]string)[i], args["follows"].([]bool)[i] = k.Actor, k.Follows
 	}
-	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {
+	err = a.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 			SELECT actor, @user, follows FROM unnest(@actors::text[], @follows::boolean[]) AS k (actor, follows) ORDER BY actor
 			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, args)
@@ -184,7 +184,7 @@ func (a Acquaintances) CountIdle(ctx context.Context, u vocab.Username, actors [
 // how many rows it removed.
 func (a Acquaintances) RemoveIdle(ctx context.Context, u vocab.Username, idle, held []string, before, now time.Time) (n int, err error) {
 	args := pgx.NamedArgs{"user": u, "idle": idle, "held": held, "before": before, "now": now}
-	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {
+	err = a.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `DELETE FROM acquaintances WHERE username = @user AND actor_uri = ANY(@idle) AND idle_at < @before`, args)
 		if err != nil {
 			return err

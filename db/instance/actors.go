@@ -130,7 +130,7 @@ func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
 		}
 	}
 	args := pgx.NamedArgs{"uri": a.ID, "host": a.ID.Host(), "handle": r.Handle, "raw": a.Raw, "fetched": r.FetchedAt}
-	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+	err = s.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, write, args)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err

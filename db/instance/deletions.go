@@ -78,7 +78,7 @@ func (s Users) IsRemoved(ctx context.Context, u vocab.Username) bool {
 // tokens, acquaintances, wishes and marks of parked deliveries. The row in users remains as a
 // tombstone.
 func (s Users) FinishDeletion(ctx context.Context, u vocab.Username) error {
-	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+	err := s.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		for _, table := range []string{"tokens", "acquaintances", "parked", "wishes"} {
 			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE username = $1`, u); err != nil {
 				return err

@@ -40,7 +40,7 @@ func (s Identities) Link(ctx context.Context, u vocab.Username, issuer, subject 
 	var digest [32]byte
 	_, _ = rand.Read(digest[:]) // crypto/rand never fails
 	linked := false
-	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+	err := s.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := lockUser(ctx, tx, u); err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,11 +50,12 @@ type Database struct {
 
 // Open opens the instance database on a server. The parameter url is the URL of this server.
 func Open(ctx context.Context, url string, server *postgres.Server, databases *schema.Databases) (*Database, error) {
-	all, err := openPool(ctx, url, server, databases.Name(), MaxConnections-lookupConns)
+	limit := new(atomic.Int64)
+	all, err := openPool(ctx, url, server, databases.Name(), MaxConnections-lookupConns, limit)
 	if err != nil {
 		return nil, err
 	}
-	lookups, err := openPool(ctx, url, server, databases.Name(), lookupConns)
+	lookups, err := openPool(ctx, url, server, databases.Name(), lookupConns, limit)
 	if err != nil {
 		all.pool.Close()
 		return nil, err
@@ -70,7 +73,7 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 
 // openPool returns a pool of connections to the instance database. The pool has at most a given
 // number of connections.
-func openPool(ctx context.Context, url string, server *postgres.Server, database string, most int32) (conns, error) {
+func openPool(ctx context.Context, url string, server *postgres.Server, database string, most int32, limit *atomic.Int64) (conns, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return conns{}, fmt.Errorf("configure instance pool: %w", err)
@@ -82,8 +85,15 @@ func openPool(ctx context.Context, url string, server *postgres.Server, database
 		return postgres.CommitDurably(ctx, conn)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	return conns{pool}, postgres.Fault("open instance database", err)
+	return conns{pool, limit}, postgres.Fault("open instance database", err)
 }
+
+// LimitTransactions limits the time of each statement, and of each transaction other than those of
+// InTx, whose context has no deadline. This time includes the wait for a connection. The process
+// that serves sets a limit, so that statements to which PostgreSQL does not answer, as after a cut
+// in the network, do not hold all connections until the system gives these up. Without a call, as
+// in commands, there is no limit.
+func (d *Database) LimitTransactions(limit time.Duration) { d.on.limit.Store(int64(limit)) }
 
 // Close waits for the running queries, and closes every connection.
 func (d *Database) Close() {
@@ -93,6 +103,8 @@ func (d *Database) Close() {
 
 // Ping checks that the server answers.
 func (d *Database) Ping(ctx context.Context) error {
+	ctx, cancel := d.on.limited(ctx)
+	defer cancel()
 	return postgres.Fault("reach PostgreSQL", d.on.pool.Ping(ctx))
 }
 
@@ -141,7 +153,7 @@ func (d *Database) ReadDurability(ctx context.Context) (s Durability, err error)
 }
 
 // InTx runs work in a transaction. Only db/dump, which copies tables without knowing their
-// contents, and db/measure call it.
+// contents, and db/measure call it. LimitTransactions does not limit it.
 func (d *Database) InTx(ctx context.Context, opts pgx.TxOptions, work func(pgx.Tx) error) error {
 	return postgres.Fault("use the instance database", pgx.BeginTxFunc(ctx, d.on, opts, work))
 }

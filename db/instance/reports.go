@@ -54,7 +54,7 @@ var errReportsFull = fault.New(fault.RateLimited, "too many reports of this serv
 // and returns it as displaced. But if no domain has more than the reporter's domain, the fault is
 // RateLimited.
 func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most ReportBounds) (added bool, displaced *Report, err error) {
-	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+	err = s.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ type Wishes struct{ on conns }
 // as it is. The fault is Conflict, and nothing is added, when u would have more than MaxWishes of
 // one kind.
 func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.Time) (added int, err error) {
-	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) (err error) {
+	err = s.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 		added, err = insertWishes(ctx, tx, u, all, now)
 		return err
 	})
@@ -52,7 +52,7 @@ func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.
 // Check returns the fault that Add would return, and adds nothing.
 func (s Wishes) Check(ctx context.Context, u vocab.Username, all []Wish, now time.Time) error {
 	taken := errors.New("taken")
-	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+	err := s.on.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := insertWishes(ctx, tx, u, all, now); err != nil {
 			return err
 		}

@@ -87,7 +87,8 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 
 // handOver delivers the activity to a user of this server. The delivery needs no signature. But it
 // waits until the sender's keys can be read, because the document of the sender's actor contains
-// keys, too.
+// keys, too. The hand-over ends before the lease of the delivery does, even if a database does not
+// answer.
 func (s *sender) handOver(ctx context.Context, r *row) result {
 	if _, err := s.loadKeys(ctx, r); err != nil {
 		return s.awaitKeys(r, err)
@@ -96,7 +97,9 @@ func (s *sender) handOver(ctx context.Context, r *row) result {
 	err := error(fault.New(fault.NoUser, "no such local inbox"))
 	start := s.Now()
 	if ok {
-		err = s.Local.Deliver(ctx, r.user, to, r.Body)
+		within, cancel := context.WithTimeout(ctx, margin)
+		defer cancel()
+		err = s.Local.Deliver(within, r.user, to, r.Body)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -333,6 +333,7 @@ type deps struct {
 	keys, local, gate atomic.Pointer[error]
 	known             atomic.Pointer[vocab.Actor]
 	suspended         atomic.Pointer[vocab.ID]
+	hangs             atomic.Bool // Deliver does not return before its context ends
 }
 
 func fail(p *atomic.Pointer[error]) error {
@@ -354,7 +355,11 @@ func (d *deps) CheckActor(id vocab.ID) error {
 	}
 	return nil
 }
-func (d *deps) Deliver(context.Context, vocab.Username, vocab.Username, []byte) error {
+func (d *deps) Deliver(ctx context.Context, _, _ vocab.Username, _ []byte) error {
+	if d.hangs.Load() {
+		<-ctx.Done()
+		return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
+	}
 	return fail(&d.local)
 }
 func (d *deps) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return d.known.Load(), nil }

@@ -111,3 +111,22 @@ func TestAnOutageOfThisServerUsesUpNoAttempt(t *testing.T) {
 		})
 	}
 }
+
+// A hand-over gets no answer from a database. It ends, counts as no attempt, and is made again.
+func TestAHandOverWithoutAnAnswerEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.deps.hangs.Store(true)
+		place := b.m.add("Create", "", 1, 0)
+		b.run(t)
+		time.Sleep(leaseTime)
+		synctest.Wait()
+		b.deps.hangs.Store(false)
+		time.Sleep(2 * longestRecovery)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != user.DeliveryDelivered || r.Attempts != 1 {
+			t.Errorf("%s after %d attempts, want delivered with the first that counts", r.status, r.Attempts)
+		}
+	})
+}
