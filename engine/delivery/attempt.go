@@ -138,7 +138,7 @@ func (s *sender) post(ctx context.Context, r *row) result {
 // judgeHost returns what an attempt shows about the state of the host.
 func judgeHost(a transport.Attempt, err error) reaction {
 	switch {
-	case errors.Is(err, transport.ErrPaused), fault.KindOf(err) == fault.Forbidden, fault.KindOf(err) == fault.Invalid:
+	case errors.Is(err, transport.ErrPaused), errors.Is(err, transport.ErrHalted), fault.KindOf(err) == fault.Forbidden, fault.KindOf(err) == fault.Invalid:
 		return noReaction
 	case err != nil:
 		return silent

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +90,7 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 		{"no such host", transport.Attempt{}, fault.New(fault.NoHost, "no such host"), silent},
 		{"blocked by us", transport.Attempt{}, fault.New(fault.Forbidden, "blocked"), noReaction},
 		{"paused by us", transport.Attempt{}, transport.ErrPaused, noReaction},
+		{"this process was stopped", transport.Attempt{}, fmt.Errorf("post: %w", transport.ErrHalted), noReaction},
 	} {
 		if got := judgeHost(tt.a, tt.err); got != tt.want {
 			t.Errorf("%s: heard %d, want %d", tt.name, got, tt.want)

@@ -19,8 +19,8 @@ const (
 	keysWait    = 5 * time.Minute // the wait of a delivery whose signer's keys cannot be read
 	pausedWait  = 5 * time.Minute // the wait of a delivery while federation, or its host, is paused
 
-	// shortestRecovery and longestRecovery are the bounds of the wait after a hand-over that
-	// failed because of an outage of this server.
+	// shortestRecovery and longestRecovery are the bounds of the wait after an attempt that failed
+	// because of an outage of this server.
 	shortestRecovery = 5 * time.Second
 	longestRecovery  = time.Minute
 )
@@ -63,6 +63,10 @@ func (b backoff) judgeError(o *user.Outcome, d user.Delivery, err error, now tim
 		o.Spent, o.NextAt = false, now.Add(pausedWait)
 		return
 	}
+	if errors.Is(err, transport.ErrHalted) {
+		*o = b.awaitRecovery(d, err, now)
+		return
+	}
 	switch fault.KindOf(err) {
 	case fault.Forbidden: // refused by the gate or the guard, before anything was sent
 		o.Status, o.Spent = user.DeliverySkipped, false
@@ -85,16 +89,16 @@ func isOwnOutage(err error) bool {
 	return fault.IsOurs(err) || fault.IsPassing(err) && fault.Of(err).RetryAfter > 0
 }
 
-// awaitRecovery returns the outcome of a hand-over that failed because of err, which is an outage
-// of this server. The attempt does not count, so that no outage can end the delivery. The waits
-// are short, because nothing wakes the delivery when the outage is over. They grow with the age of
-// the delivery, so that a long outage costs few attempts.
+// awaitRecovery returns the outcome of an attempt that failed because of err, which is an outage of
+// this server. The attempt does not count, so that no outage can end the delivery. The waits are
+// short, because nothing wakes the delivery when the outage is over. They grow with the age of the
+// delivery, so that a long outage costs few attempts.
 func (b backoff) awaitRecovery(d user.Delivery, err error, now time.Time) user.Outcome {
 	wait := min(max(now.Sub(d.Created)/4, shortestRecovery), longestRecovery)
 	if e := fault.Of(err); e != nil {
 		wait = max(wait, e.RetryAfter)
 	}
-	return b.postponeDelivery(d, now.Add(spreadWait(wait)), "this server cannot take it now: "+err.Error(), now)
+	return b.postponeDelivery(d, now.Add(spreadWait(wait)), err.Error(), now)
 }
 
 // statusText returns a status code with its name, if it has one.

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -127,6 +128,29 @@ func TestAHandOverWithoutAnAnswerEnds(t *testing.T) {
 		synctest.Wait()
 		if r := b.m.row(place); r.status != user.DeliveryDelivered || r.Attempts != 1 {
 			t.Errorf("%s after %d attempts, want delivered with the first that counts", r.status, r.Attempts)
+		}
+	})
+}
+
+// This process is stopped and continued again and again, so every attempt at a host that is well
+// runs out of time. None of the attempts counts, and the host is not left alone.
+func TestAHaltOfThisProcessUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		halts := 3 * openAfter
+		long := time.Duration(halts) * 2 * longestRecovery
+		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+			if halts--; halts >= 0 {
+				return transport.Attempt{}, fmt.Errorf("post: %w: %w", transport.ErrHalted, fault.New(fault.Unavailable, "the peer did not answer in time"))
+			}
+			return transport.Attempt{Status: 202}, nil
+		})
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		time.Sleep(long)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != user.DeliveryDelivered || r.Attempts != 1 {
+			t.Errorf("%s after %d attempts that count, want delivered after 1", r.status, r.Attempts)
 		}
 	})
 }

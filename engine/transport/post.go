@@ -51,7 +51,8 @@ type Attempt struct {
 
 // Post delivers p.Body. It follows at most one redirect, and only if the redirect keeps the
 // method (307, 308) and stays on the same host. An error means that the last request got no
-// answer. Otherwise the Attempt has the answer, even if its status is an error.
+// answer; it is ErrHalted when this process is the reason. Otherwise the Attempt has the answer, even
+// if its status is an error.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := c.checkContact(ctx); err != nil {
 		return Attempt{}, err
@@ -77,7 +78,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	var a Attempt
 	err := x.postFinal(within, &a)
 	a.Took = c.cfg.Now().Sub(start)
-	if err != nil {
+	if err = excuseHalt(err, a.Took, c.cfg.Timeout); err != nil {
 		return a, fmt.Errorf("post to %s: %w", p.Inbox, err)
 	}
 	if a.Status/100 == 2 {
