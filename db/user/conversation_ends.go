@@ -112,8 +112,8 @@ func (t Conversations) CloseHostedBy(ctx context.Context, host vocab.ID, now tim
 	return t.closeWhere(ctx, ending{host, false, now, tells}, `(c.host_uri = @whose OR c.partner_uri = @whose)`, host)
 }
 
-// Close closes an encrypted conversation that another actor has ended. The function tells, which may
-// be nil, reports whether an event may be added.
+// Close closes an encrypted conversation that another actor has ended. The function tells, which
+// may be nil, reports whether an event may be added.
 func (t Conversations) Close(ctx context.Context, id uuid.UUID, by vocab.ID, now time.Time, tells func(trust string) bool) error {
 	_, err := t.closeWhere(ctx, ending{by, false, now, tells}, `c.id = @whose`, id)
 	return err

@@ -8,6 +8,7 @@
 package audience
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -175,4 +176,26 @@ func (a Audience) Visibility() string {
 		return Followers
 	}
 	return Direct
+}
+
+// openFields are the members of a document that name its recipients openly.
+var openFields = []string{"to", "cc", "audience"}
+
+// CopyOpen copies the open addressing of one document to another.
+func CopyOpen(to, from vocab.Doc) {
+	for _, field := range openFields {
+		if v, there := from[field]; there {
+			to[field] = v
+		}
+	}
+}
+
+// ForAuthorAlone returns a copy of a document that is addressed to its author alone.
+func ForAuthorAlone(d vocab.Doc, author vocab.ID) vocab.Doc {
+	d = maps.Clone(d)
+	for _, field := range openFields {
+		delete(d, field)
+	}
+	d["to"] = []any{string(author)}
+	return d
 }

@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -49,11 +48,7 @@ func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Ob
 	case !embedsAll(r.Activity) && isOlderCopy(o, before):
 		return ErrIgnored
 	}
-	d := maps.Clone(before.Doc)
-	for _, name := range []string{"cc", "audience"} {
-		delete(d, name)
-	}
-	d["to"] = []any{string(before.AttributedTo)}
+	d := audience.ForAuthorAlone(before.Doc, before.AttributedTo)
 	_, err := tx.Objects.Replace(ctx, stored.URI, d.JSON(), stored.Readable, NotAfter(changedAt(r, o), r.Now))
 	return ignoredUnless(err)
 }

@@ -242,11 +242,7 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 		return err
 	}
 	update := vocab.Doc{"id": string(s.local.NewActivityID(s.user)), "type": vocab.Update, "published": now, "object": d}
-	for _, field := range []string{"to", "cc", "audience"} { // a community passes on only what names it in audience
-		if v, there := d[field]; there {
-			update[field] = v
-		}
-	}
+	audience.CopyOpen(update, d) // a community passes on only what names it in audience
 	return s.storeFor(ctx, update, o.ID, o.ID, inboxes)
 }
 

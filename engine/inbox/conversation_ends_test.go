@@ -6,8 +6,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A host is a stranger to the user until a device of the user has joined the conversation. The event
-// of the end says so, and counts against the budget of strangers.
+// A host is a stranger to the user until a device of the user has joined the conversation. The
+// event of the end says so, and counts against the budget of strangers.
 func TestTheEndIsToldWithTheTrustInTheHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		joined, isFull bool

@@ -85,7 +85,7 @@ func (i *Inbox) NewAcquaintancesDaily(n int) {
 }
 
 // RejectDaily limits how many Rejects of Follows a domain causes in a day.
-func (i *Inbox) RejectDaily(n int) {
+func RejectDaily(i *Inbox, n int) {
 	i.bounds.rejected = policy.Rejections.LimiterAt(policy.Daily(n), i.Now)
 }
 

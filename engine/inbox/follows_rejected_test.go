@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
@@ -21,7 +22,7 @@ func TestRejectsOfFollowsHaveABudget(t *testing.T) {
 	}
 	s.Column(t, s.Alice, `INSERT INTO relationships (id, actor_uri, type, relation, status, activity_uri, direction, host)
 		SELECT gen_random_uuid(), n::text, 'follower', '', 'pending', n::text, '', 'x.example' FROM generate_series(1, 10000) n RETURNING id`)
-	s.Inbox.RejectDaily(2)
+	inbox.RejectDaily(s.Inbox, 2)
 	for n := range 4 {
 		s.MustSend("p:/carol", "us:/alice/inbox", strings.Replace(follow, "follows/1", "follows/f"+strconv.Itoa(n), 1))
 	}
