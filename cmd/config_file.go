@@ -69,8 +69,8 @@ func (env environment) checkOwner(name string, f *os.File) error {
 		WithHint("name it if it is yours: --config " + name)
 }
 
-// mayInstructRoot reports whether root obeys a file with this owner, group and mode that no operator
-// has named: only root and the caller of sudo, and their own groups, can change it.
+// mayInstructRoot reports whether root obeys a file with this owner, group and mode that no
+// operator has named: only root and the caller of sudo, and their own groups, can change it.
 func (env environment) mayInstructRoot(uid, gid uint32, mode fs.FileMode) bool {
 	isOurs := func(id uint32, caller string) bool {
 		return id == 0 || strconv.FormatUint(uint64(id), 10) == env.find(caller)

@@ -8,7 +8,8 @@ import (
 )
 
 // someFailed returns the error with which a command ends if it failed for some of all things, or
-// nil if it failed for none. The problem follows the numbers, such as "databases could not be read".
+// nil if it failed for none. The problem follows the numbers, such as "databases could not be
+// read".
 func someFailed(failed, all int, problem, hint string) error {
 	if failed == 0 {
 		return nil

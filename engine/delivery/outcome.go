@@ -79,9 +79,9 @@ func (b backoff) judgeError(o *user.Outcome, d user.Delivery, err error, now tim
 	}
 }
 
-// isOwnOutage reports whether a hand-over to a user of this server failed because this server cannot
-// take the activity now. A failure to reach another server, of which the activity names something,
-// does not count. ErrPaused has a wait of its own (see judgeError).
+// isOwnOutage reports whether a hand-over to a user of this server failed because this server
+// cannot take the activity now. A failure to reach another server, of which the activity names
+// something, does not count. ErrPaused has a wait of its own (see judgeError).
 func isOwnOutage(err error) bool {
 	if errors.Is(err, transport.ErrPaused) {
 		return false

@@ -51,8 +51,8 @@ type Attempt struct {
 
 // Post delivers p.Body. It follows at most one redirect, and only if the redirect keeps the
 // method (307, 308) and stays on the same host. An error means that the last request got no
-// answer; it is ErrHalted when this process is the reason. Otherwise the Attempt has the answer, even
-// if its status is an error.
+// answer; it is ErrHalted when this process is the reason. Otherwise the Attempt has the answer,
+// even if its status is an error.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := c.checkContact(ctx); err != nil {
 		return Attempt{}, err
