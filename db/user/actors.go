@@ -13,9 +13,15 @@ import (
 // Save stores the user's own copy of an actor. The copy has only the fields that the engine
 // reads, with ids in canonical form.
 func (t Actors) Save(ctx context.Context, a *vocab.Actor, now time.Time) error {
-	a, err := a.Reduced()
+	_, err := t.Replace(ctx, a, now)
+	return err
+}
+
+// Replace does what Save does, and reports whether the copy is new or differs from the one before.
+func (t Actors) Replace(ctx context.Context, a *vocab.Actor, now time.Time) (changed bool, err error) {
+	a, err = a.Reduced()
 	if err != nil {
-		return fmt.Errorf("save actor: %w", err)
+		return false, fmt.Errorf("save actor: %w", err)
 	}
 	pem := ""
 	for _, k := range a.Keys {
@@ -35,7 +41,7 @@ func (t Actors) Save(ctx context.Context, a *vocab.Actor, now time.Time) error {
 	if n > 0 {
 		t.touched.touchActor(0, a.ID)
 	}
-	return err
+	return n > 0, err
 }
 
 // Renew does what Save does, but only for an actor of which the user has a copy.

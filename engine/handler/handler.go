@@ -152,6 +152,7 @@ type Effects struct {
 	Followed      bool       // the user follows the sender from now on
 	Unfollowed    bool       // the user does not follow the sender any more
 	Silent        bool       // no event tells of the activity
+	Unchanged     bool       // everything is stored as before; no event tells of the activity if its id was claimed before
 	Disabled      []vocab.ID // the claimed ids of an activity of the sender that must not take effect any more
 	Quotes        bool       // it is the first activity that tells of this quote of the user's post
 	Undecryptable string     // why the user's devices cannot use the message in it, if they cannot

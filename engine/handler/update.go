@@ -190,12 +190,14 @@ func updateActor(ctx context.Context, tx *user.Tx, r *Received) (Effects, error)
 	if err != nil {
 		return Effects{}, err
 	}
+	isStranger := false
 	if !slices.ContainsFunc(ties, func(t user.Relationship) bool { return t.Status == user.Accepted }) {
 		groups, err := tx.Groups.ListOf(ctx, r.Actor.ID)
 		if err != nil || len(groups)+len(ties) == 0 {
 			return Effects{}, ignoredUnless(err)
 		}
-		return Effects{Silent: len(groups) == 0}, tx.Actors.Save(ctx, r.Actor, r.Now)
+		isStranger = len(groups) == 0
 	}
-	return Effects{}, tx.Actors.Save(ctx, r.Actor, r.Now)
+	changed, err := tx.Actors.Replace(ctx, r.Actor, r.Now)
+	return Effects{Silent: isStranger, Unchanged: !changed}, err
 }

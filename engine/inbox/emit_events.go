@@ -10,9 +10,10 @@ import (
 
 // emitEvents adds the activity's events to the event_outbox table of the user's database, in
 // the transaction that stores the activity. It adds none if the handler marked the activity as
-// silent. Events that strangers cause beyond their budget are only counted.
+// silent, or if the activity may have been applied before and changes nothing now. Events that
+// strangers cause beyond their budget are only counted.
 func (p *applier) emitEvents(ctx context.Context, x *applying) error {
-	if x.effects.Silent {
+	if x.effects.Silent || x.again && x.effects.Unchanged {
 		return nil
 	}
 	trust, err := trustOf(ctx, x)
