@@ -87,9 +87,17 @@ func TestWhoFollowsEventsMissesNone(t *testing.T) {
 	all.Wait()
 }
 
-func trim(t *testing.T, c *dbtest.Cluster, u vocab.Username, emitted int64, l user.EventLimits) {
+// trim drops events as the emitter does, and returns the number of transactions.
+func trim(t *testing.T, c *dbtest.Cluster, u vocab.Username, emitted int64, keep int, l user.EventLimits) (n int) {
 	t.Helper()
-	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Events.Trim(ctx, emitted, l) })
+	repeat := func(work func(ctx context.Context, tx *user.Tx) (bool, error)) {
+		for more := true; more; n++ {
+			write(t, c, u, func(ctx context.Context, tx *user.Tx) (err error) { more, err = work(ctx, tx); return err })
+		}
+	}
+	repeat(func(ctx context.Context, tx *user.Tx) (bool, error) { return tx.Events.DropEmitted(ctx, emitted, keep) })
+	repeat(func(ctx context.Context, tx *user.Tx) (bool, error) { return tx.Events.DropWaiting(ctx, l) })
+	return n
 }
 
 // addEvents adds events. The SQL in the parameter numbers selects their numbers.
@@ -117,7 +125,7 @@ func TestTheOldestEventsAreDroppedOnceTheyAreEmitted(t *testing.T) {
 			t.Parallel()
 			c, u := alice(t)
 			addEvents(t, databaseOf(t, c, u), tt.there)
-			trim(t, c, u, tt.emitted, user.EventLimits{Keep: 1000, Waiting: 10_000, Bytes: 1 << 30})
+			trim(t, c, u, tt.emitted, 1000, user.EventLimits{Waiting: 10_000, Bytes: 1 << 30})
 			read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 				events, err := tx.Events.List(ctx, 0, 20_000)
 				if int64(len(events)) != tt.left || events[0].Seq != tt.first {
@@ -140,7 +148,7 @@ func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 		next += gap
 		addEvents(t, database, fmt.Sprintf(`SELECT generate_series(%d::bigint, %d)`, next, next+249))
 		next += 250
-		trim(t, c, u, next, user.EventLimits{Keep: 500, Waiting: 10_000, Bytes: 1 << 30})
+		trim(t, c, u, next, 500, user.EventLimits{Waiting: 10_000, Bytes: 1 << 30})
 		var n int
 		if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT count(*) FROM event_outbox`).Scan(&n); err != nil || n != min(500, 250*(round+1)) {
 			t.Errorf("round %d: %d events are left, %v; want %d", round, n, err, min(500, 250*(round+1)))
@@ -154,7 +162,7 @@ func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	database := databaseOf(t, c, u)
-	limits := user.EventLimits{Keep: 10, Waiting: 100, Bytes: 1 << 30}
+	limits := user.EventLimits{Waiting: 100, Bytes: 1 << 30}
 	first := func() (e user.Event, all int) {
 		t.Helper()
 		read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
@@ -165,21 +173,38 @@ func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
 		return e, all
 	}
 	addEvents(t, database, `SELECT generate_series(1, 150)`)
-	trim(t, c, u, 20, limits) // events 1 to 20 are emitted and dropped; 30 of the other events are too many
+	trim(t, c, u, 20, 10, limits) // events 1 to 20 are emitted and dropped; 30 of the other events are too many
 	e, all := first()
 	if all != 100 || e.Seq != 51 || e.Type != "stream.gap" || !strings.Contains(string(e.Payload), `"missing": 31`) {
 		t.Errorf("%d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
 	}
 	addEvents(t, database, `SELECT generate_series(151, 160)`)
-	trim(t, c, u, 20, limits)
+	trim(t, c, u, 20, 10, limits)
 	if e, all = first(); all != 100 || e.Seq != 61 || !strings.Contains(string(e.Payload), `"missing": 41`) {
 		t.Errorf("%d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
 	}
 	limits.Bytes = 1
-	trim(t, c, u, 20, limits)
+	trim(t, c, u, 20, 10, limits)
 	if e, all = first(); all != 90 || e.Seq != 71 || !strings.Contains(string(e.Payload), `"missing": 51`) {
 		t.Errorf("when they are too large: %d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
 	}
+}
+
+// A commit with events waits while events are dropped. So one transaction drops at most 10,000.
+func TestManyEventsAreDroppedInSeveralTransactions(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	addEvents(t, databaseOf(t, c, u), `SELECT generate_series(1, 45000)`)
+	if n := trim(t, c, u, 20_000, 10, user.EventLimits{Waiting: 1000, Bytes: 1 << 30}); n != 3+3 {
+		t.Errorf("%d transactions, want 3 that drop the emitted events, and 3 that drop others", n)
+	}
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 20_000)
+		if e := events[0]; len(events) != 1000 || e.Seq != 44_001 || e.Type != "stream.gap" || !strings.Contains(string(e.Payload), `"missing": 24001`) {
+			t.Errorf("%d events are left, from %d: %s %s", len(events), e.Seq, e.Type, e.Payload)
+		}
+		return err
+	})
 }
 
 func TestIDsOfEventsNeverFall(t *testing.T) {
@@ -210,7 +235,13 @@ func TestIDsOfEventsNeverFall(t *testing.T) {
 	if want := []int64{0, 0, 0, 0, 1, 1}; !slices.Equal(ids, want) {
 		t.Errorf("milliseconds are %v, want %v", ids, want)
 	}
-	write(t, c, u, func(ctx context.Context, tx *user.Tx) error { return tx.Events.Raise(ctx, 4, now.UnixMilli()+7) })
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		more, err := tx.Events.Raise(ctx, 4, now.UnixMilli()+7)
+		if more {
+			t.Error("two events are not all")
+		}
+		return err
+	})
 	read(t, c, u, list)
 	if want := []int64{0, 0, 0, 0, 7, 7}; !slices.Equal(ids, want) {
 		t.Errorf("raised after the fourth: %v, want %v", ids, want)

@@ -14,8 +14,8 @@ const (
 	// answer does not hold up the events of other users.
 	databaseTime = 10 * time.Second
 
-	// repairTime limits the wait for a statement that may change all waiting events of a
-	// user. If the limit were too short, the statement would be tried again for ever.
+	// repairTime limits the wait for a transaction that may change thousands of a user's
+	// events, or read them all. If the limit were too short, it would be tried again for ever.
 	repairTime = 5 * time.Minute
 
 	// hungWait is the time for which the checks of groups skip a user whose database did not
@@ -41,7 +41,22 @@ func (s patientStore) Write(ctx context.Context, u vocab.Username, work func(con
 	return s.Store.Write(ctx, u, work)
 }
 
-// repair does what Write does, for a statement that may take long. Only one repair at a time may
+// repairAll runs work in one transaction after another until no more is left to do. Each
+// transaction changes few of the events, so that commits with events do not wait long for it.
+func (e *Emitter) repairAll(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) (more bool, err error)) error {
+	for more := true; more; {
+		err := e.repair(ctx, u, func(ctx context.Context, tx *user.Tx) (err error) {
+			more, err = work(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repair does what Write does, for a transaction that may take long. Only one repair at a time may
 // take repairTime, so that databases that do not answer cannot occupy all workers.
 func (e *Emitter) repair(ctx context.Context, u vocab.Username, work func(context.Context, *user.Tx) error) error {
 	select {

@@ -258,7 +258,7 @@ func (e *Emitter) startAfresh(ctx context.Context, s *stream) error {
 // raiseTimes raises the times of the events after s.mark to the time of s.mark. Otherwise their
 // ids would be lower than the last id of the stream, and Redis would refuse them.
 func (e *Emitter) raiseTimes(ctx context.Context, s *stream) error {
-	return e.repair(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
+	return e.repairAll(ctx, s.user, func(ctx context.Context, tx *user.Tx) (more bool, err error) {
 		return tx.Events.Raise(ctx, int64(s.mark.Seq), int64(s.mark.Milli))
 	})
 }
@@ -269,7 +269,13 @@ func (e *Emitter) trimTable(ctx context.Context, s *stream) error {
 	if s.isKnown {
 		emitted = int64(s.mark.Seq)
 	}
-	return e.repair(ctx, s.user, func(ctx context.Context, tx *user.Tx) error {
-		return tx.Events.Trim(ctx, emitted, user.EventLimits{Keep: e.Keep, Waiting: maxWaiting, Bytes: maxBytes})
+	err := e.repairAll(ctx, s.user, func(ctx context.Context, tx *user.Tx) (more bool, err error) {
+		return tx.Events.DropEmitted(ctx, emitted, e.Keep)
+	})
+	if err != nil {
+		return err
+	}
+	return e.repairAll(ctx, s.user, func(ctx context.Context, tx *user.Tx) (more bool, err error) {
+		return tx.Events.DropWaiting(ctx, user.EventLimits{Waiting: maxWaiting, Bytes: maxBytes})
 	})
 }

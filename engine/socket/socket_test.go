@@ -177,7 +177,8 @@ func TestACursorThatDoesNotLeadOnIsReset(t *testing.T) {
 		checkStart(r, u, tt.name, tt.after, tt.reason, last)
 	}
 	err := r.store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
-		return tx.Events.Trim(ctx, int64(last.Seq), user.EventLimits{Keep: 5, Waiting: 1000, Bytes: 1 << 30})
+		_, err := tx.Events.DropEmitted(ctx, int64(last.Seq), 5)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,8 @@ func TestAProgramIsToldOfEventsThatWereTrimmedWhileItReads(t *testing.T) {
 	c := r.open(u, &live.ids[0])
 	c.await(200)
 	err = r.store.Write(t.Context(), u, func(ctx context.Context, tx *user.Tx) error {
-		return tx.Events.Trim(ctx, int64(numbers[len(numbers)-1]), user.EventLimits{Keep: 5, Waiting: 1000, Bytes: 1 << 30})
+		_, err := tx.Events.DropEmitted(ctx, int64(numbers[len(numbers)-1]), 5)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
