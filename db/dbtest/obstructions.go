@@ -39,6 +39,25 @@ func FailInserts(t testing.TB, on *sql.DB, table, state string) (mend func()) {
 	return func() { execute(t, on, `DROP TRIGGER fail ON `+table) }
 }
 
+// HoldCommits makes each commit that has added a row to a table wait in the server until release()
+// is called, or until the test ends. The commit waits on, and happens then, even if its client
+// cancels it or is gone.
+func HoldCommits(t testing.TB, on *sql.DB, table string) (release func()) {
+	t.Helper()
+	const key = 6021023
+	execute(t, on, fmt.Sprintf(`CREATE FUNCTION hold_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		LOOP
+			BEGIN
+				PERFORM pg_advisory_xact_lock_shared(%d);
+				RETURN NULL;
+			EXCEPTION WHEN query_canceled THEN NULL;
+			END;
+		END LOOP;
+	END $$;
+	CREATE CONSTRAINT TRIGGER hold_commit AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold_commit()`, key, table))
+	return Hold(t, on, `SELECT pg_advisory_xact_lock($1)`, key)
+}
+
 // EndConnections ends all other connections to a database.
 func EndConnections(t testing.TB, on *sql.DB) {
 	t.Helper()

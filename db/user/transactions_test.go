@@ -132,3 +132,46 @@ func TestWriteGivesUpAfterFiveConflicts(t *testing.T) {
 		t.Errorf("the work ran %d times, then %v; want 5 and an error", tries, err)
 	}
 }
+
+// A client that goes away during the commit does not end it: Write waits for the outcome.
+func TestACommitOutlivesItsContext(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	var h heard
+	c.Subscribe(user.Subscriber{Name: "test", Committed: h.Committed})
+	release := dbtest.HoldCommits(t, dbtest.SQL(t, c, u), "event_outbox")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Write(ctx, u, addEvent) }()
+	dbtest.AwaitLock(t, c, u, done)
+	cancel()
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if all := h.commits(); len(all) != 1 || all[0].Unknown || len(all[0].Events) != 1 {
+		t.Errorf("subscribers are told %+v, want the commit of one event", all)
+	}
+}
+
+// A context that has ended before the commit is sent ends the transaction.
+func TestNothingIsCommittedWhoseContextHasEnded(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.Write(ctx, u, func(ctx context.Context, tx *user.Tx) error {
+		_, err := tx.Activities.Find(ctx, bob) // so that the connection counts as alive
+		cancel()
+		return errors.Join(err, addEvent(ctx, tx))
+	})
+	if err == nil {
+		t.Error("Write succeeds")
+	}
+	read(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		events, err := tx.Events.List(ctx, 0, 10)
+		if len(events) != 0 {
+			t.Errorf("%d events are stored", len(events))
+		}
+		return err
+	})
+}

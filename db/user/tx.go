@@ -44,6 +44,7 @@ type tx struct {
 
 const (
 	maxTries   = 5                     // how many times a transaction is run at most when it conflicts with others
+	commitTime = 5 * time.Second       // how long a commit goes on after its context has ended
 	rerunPause = 20 * time.Millisecond // the longest pause before the second run; pauses are random, and their limit grows with each run
 )
 
@@ -57,7 +58,8 @@ const (
 // Write runs work in one transaction of u's database. It runs work again when the transaction
 // conflicts with another one, or when its connection turns out to be dead. So work must change
 // nothing outside of the transaction. The fault is Unavailable when the database cannot be used.
-// Before Write returns, subscribers are told of the commit.
+// Before Write returns, subscribers are told of the commit. If ctx ends during the commit, Write
+// waits for the outcome of the commit for commitTime.
 func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	commit, err := d.write(ctx, u, work)
 	if commit != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/db/postgres"
 )
 
 // unsent holds the rows that a transaction has added but not sent yet. One statement sends all
@@ -84,7 +86,8 @@ func (u *unsent) batch() *pgx.Batch {
 
 // commit sends the unsent rows and the commit in one round trip. If the server has not answered
 // on this connection yet, it sends the rows alone first. Otherwise, if the connection turned out
-// to be lost, nobody could tell whether the transaction was committed.
+// to be lost, nobody could tell whether the transaction was committed. For the same reason the
+// commit goes on for commitTime if ctx ends meanwhile, as when a client goes away.
 func (t *tx) commit(ctx context.Context) error {
 	if t.isLook {
 		return nil
@@ -94,6 +97,11 @@ func (t *tx) commit(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return txFault("commit", err)
+	}
+	ctx, cancel := postgres.Outlive(ctx, commitTime)
+	defer cancel()
 	b := t.unsent.batch()
 	t.queueEvents(b)
 	t.queueWithheld(b)
