@@ -77,6 +77,7 @@ func (c *Cluster) Reach() (*postgres.Server, *schema.Databases) { return c.serve
 
 // Close waits for the running queries, and closes every connection.
 func (c *Cluster) Close() {
+	c.Databases.Close()
 	c.pool.Close()
 	c.Instance.Close()
 }

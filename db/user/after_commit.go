@@ -18,8 +18,10 @@ import (
 type Commit struct {
 	User vocab.Username
 	// Unknown says that the connection was lost during the commit, so all changes may have been
-	// committed, or none.
+	// committed, or none. Subscribers are told once at the loss, and again when the server
+	// has ended the transaction, because it may commit in between.
 	Unknown bool
+	backend uint32 // the process of the server that may still commit, if Unknown is true
 	Touched
 	Events []Event // the added events with their numbers, lowest first
 
@@ -171,7 +173,7 @@ func (t *tx) commitOf(u vocab.Username) *Commit {
 	case committed:
 		return &Commit{User: u, Touched: t.touched, Events: t.numbered, Owes: t.owes, Leased: t.leased, LeasedUntil: t.leasedUntil, Behind: t.behind}
 	case unknown:
-		return &Commit{User: u, Unknown: true, Touched: Touched{Everything: true}, Owes: true}
+		return &Commit{User: u, Unknown: true, backend: t.conn.PgConn().PID(), Touched: Touched{Everything: true}, Owes: true}
 	}
 	return nil
 }

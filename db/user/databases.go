@@ -18,6 +18,7 @@ type Databases struct {
 	pool        *pool.Pool
 	types       Types
 	subscribers *subscribers             // notified of commits
+	late        *lateCommits             // see tellLater; shared by all views
 	class       pool.Class               // the purpose of these Databases
 	strangers   *pool.Strangers          // nil unless the class is pool.Stranger
 	limit       *atomic.Int64            // see LimitTransactions; shared by all views
@@ -27,7 +28,7 @@ type Databases struct {
 // New returns the users' databases of an instance. The parameter connections is the pool of
 // connections to them.
 func New(databases *schema.Databases, connections *pool.Pool, types Types, log *slog.Logger, reg prometheus.Registerer) *Databases {
-	return &Databases{schema: databases, pool: connections, types: types, subscribers: &subscribers{log: log}, limit: new(atomic.Int64), took: newTransactionMetric(reg)}
+	return &Databases{schema: databases, pool: connections, types: types, subscribers: &subscribers{log: log}, late: newLateCommits(), limit: new(atomic.Int64), took: newTransactionMetric(reg)}
 }
 
 func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {

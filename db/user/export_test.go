@@ -14,6 +14,9 @@ func Exec(ctx context.Context, t *Tx, query string) error {
 	return err
 }
 
+// Sever closes the connection of a transaction on the side of the client.
+func Sever(t *Tx) error { return t.conn.PgConn().Conn().Close() }
+
 // Count counts the deliveries of a job by state.
 func (t Jobs) Count(ctx context.Context, job uuid.UUID) (JobCounts, error) {
 	c, err := one[JobCounts](ctx, t.tx, "count deliveries", `SELECT count(*) AS total, count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'delivered') AS delivered,

@@ -64,6 +64,9 @@ func (d *Databases) Write(ctx context.Context, u vocab.Username, work func(conte
 	commit, err := d.write(ctx, u, work)
 	if commit != nil {
 		d.subscribers.tell(ctx, *commit)
+		if commit.Unknown {
+			d.tellLater(*commit)
+		}
 	}
 	return err
 }
