@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -173,8 +175,15 @@ func (g *gaps) end(of copyKey) bool {
 	return true
 }
 
-// fill reads the missing messages, page by page.
-func (g *gaps) fill(of copyKey) error {
+// fill reads the missing messages, page by page. A panic, which a host's answer may cause, is an
+// error that no retry mends.
+func (g *gaps) fill(of copyKey) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			g.Log.Error("filling a conversation panicked", "user", of.user, "conversation", of.id, "err", v, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
 	for {
 		more, err := g.fillPage(of)
 		if err != nil || !more {

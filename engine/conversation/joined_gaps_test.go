@@ -27,10 +27,14 @@ type endless struct {
 	group *mlstest.Group
 	by    *mlstest.Device
 	asked int
+	broke bool // its answer makes the reader panic
 }
 
 func (h *endless) Ask(_ context.Context, q transport.Question) (*transport.Reply, error) {
 	h.asked++
+	if h.broke {
+		panic("an answer that nobody tested")
+	}
 	u, err := url.Parse(string(q.URL))
 	if err != nil {
 		return nil, err
@@ -98,6 +102,18 @@ func TestALogWithoutAnEndIsReadWithinBounds(t *testing.T) {
 				t.Errorf("the host was asked %d times, want %d", h.asked, tt.asked)
 			}
 		})
+	}
+}
+
+// A host's answer makes the reader panic. The copy stays incomplete, and its place is free again.
+func TestALogThatMakesTheReaderPanicEndsOnlyItsReading(t *testing.T) {
+	t.Parallel()
+	h, g, of := behind(t, true)
+	h.broke = true
+	g.begin(of, "https://peer.example/users/dora")
+	g.work.Wait()
+	if h.asked != 1 || len(g.running) != 0 || g.places.Used() != 0 || g.asking.Used() != 0 {
+		t.Errorf("the host was asked %d times, %d copies are being filled, %d places are taken; want 1, 0 and 0", h.asked, len(g.running), g.places.Used())
 	}
 }
 

@@ -131,7 +131,7 @@ func (x *applying) forwarders() (ids []vocab.ID) {
 
 // New returns an inbox. The steps of Receive are listed here, those of Apply in newApplier.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics), beside: intake.NewBackground()}
+	i := &Inbox{Deps: d, known: newKnown(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics), beside: intake.NewBackground(d.Log)}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),
@@ -276,7 +276,7 @@ func (i *Inbox) Start(ctx context.Context) error {
 	if err := i.intake.Start(ctx); err != nil {
 		return err
 	}
-	i.beside.Go(func() { i.ignored.flushOften(i.beside) })
+	i.beside.Loop(func() { i.ignored.flushOften(i.beside) })
 	return nil
 }
 

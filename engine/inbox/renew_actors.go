@@ -56,7 +56,7 @@ func (r *renewer) add(id vocab.ID) {
 	r.lines[domain] = append(r.lines[domain], id)
 	if !r.running {
 		r.running = true
-		r.inbox.beside.Go(r.run)
+		r.inbox.beside.Loop(r.run)
 	}
 }
 

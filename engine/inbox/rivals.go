@@ -80,12 +80,21 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 		return false
 	}
 	r.questions[seq] = q
-	r.work.Go(func() {
-		if shown, finished := r.findObject(q); finished {
+	r.work.Go(func() { r.settleQuestion(q) })
+	return true
+}
+
+// settleQuestion finds the answer to a question and stores it. A panic counts as the answer that the
+// object's server does not show the object, so that no user waits for ever.
+func (r *rivals) settleQuestion(q *question) {
+	var shown *vocab.Object
+	finished := true
+	defer func() {
+		if finished {
 			r.answerQuestion(q, shown)
 		}
-	})
-	return true
+	}()
+	shown, finished = r.findObject(q)
 }
 
 // newQuestion returns the question whether the server of an activity's object shows the object as

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -186,8 +189,17 @@ func (d *drain) probeUser() error {
 
 // drainPage applies the oldest waiting rows that are older than every entry in memory. It returns
 // these rows, and how many of them no longer wait.
+//
+// After a panic the next page is smaller. If the page had one row only, that row is set aside, as a
+// writer does with an activity that cannot be applied.
 func (d *drain) drainPage() (p page, n int, err error) {
 	i, u := d.intake, d.writer.user
+	defer func() {
+		if v := recover(); v != nil {
+			d.writer.reportPanic(v, debug.Stack())
+			n, err = d.isolateRow(p.rows, fmt.Errorf("%w: %v", mailbox.ErrPanicked, v))
+		}
+	}()
 	if !i.holdSlot(i.slots.pages) {
 		return p, 0, errClosing
 	}
@@ -202,16 +214,43 @@ func (d *drain) drainPage() (p page, n int, err error) {
 		return p, 0, err
 	}
 	ended, err := d.applyPage(p.rows, resumed)
-	finishing, stop := context.WithTimeout(context.Background(), journalTime)
-	defer stop()
-	if _, err := i.Store.Instance.Journal.FinishWaiting(finishing, u, ended); err != nil {
+	if err := d.finishRows(p.rows, ended); err != nil {
 		return p, 0, err
 	}
-	i.Backlogs.endRows(u, p.rows, ended)
+	return p, len(ended), err
+}
+
+// finishRows ends the wait of those rows of a page that are in ended.
+func (d *drain) finishRows(page []instance.Waiting, ended []instance.IntakeRow) error {
+	i, u := d.intake, d.writer.user
+	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
+	defer cancel()
+	if _, err := i.Store.Instance.Journal.FinishWaiting(ctx, u, ended); err != nil {
+		return err
+	}
+	i.Backlogs.endRows(u, page, ended)
 	for _, row := range ended {
 		i.Rivals.Forget(u, row.Seq)
 	}
-	return p, len(ended), err
+	return nil
+}
+
+// isolateRow sets the row of a page aside because of cause, if pages have one row already. It returns
+// how many rows no longer wait. Otherwise it makes the next page smaller, and returns cause.
+func (d *drain) isolateRow(page []instance.Waiting, cause error) (n int, err error) {
+	if d.limit > 1 || len(page) != 1 {
+		d.limit = max(1, min(d.limit, len(page))/2)
+		return 0, cause
+	}
+	if err := d.setAside(page[0], cause); err != nil {
+		return 0, err
+	}
+	return 1, d.finishRows(page, []instance.IntakeRow{page[0].IntakeRow})
+}
+
+// setAside stores a row that cannot be applied, with the reason.
+func (d *drain) setAside(row instance.Waiting, cause error) error {
+	return d.intake.poisonActivity(d.writer.user, user.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, cause)
 }
 
 // applyPage applies the items of a page, and returns the rows that no longer wait. A row that
@@ -223,7 +262,7 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	for n, row := range rows {
 		switch r := resumed[n]; {
 		case r.Err != nil:
-			if err := i.poisonActivity(u, user.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, r.Err); err != nil {
+			if err := d.setAside(row, r.Err); err != nil {
 				return nil, err
 			}
 			ended = append(ended, row.IntakeRow)

@@ -121,7 +121,7 @@ type Intake struct {
 // New returns an intake. Start makes it apply the activities that an earlier process left in the
 // journal.
 func New(d Deps) *Intake {
-	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(), tendTime: journalTime, writers: map[vocab.Username]*writer{}}
+	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(d.Log), tendTime: journalTime, writers: map[vocab.Username]*writer{}}
 	i.metrics = newMetrics(d.Metrics, func() float64 { return float64(len(i.Stalled())) })
 	i.journal = newJournal(i)
 	return i

@@ -43,7 +43,7 @@ func (w *writer) beginStall(after time.Duration) {
 	w.stall = &stall{since: time.Now(), wake: make(chan struct{}, 1)}
 	if !w.intake.closed {
 		d := &drain{intake: w.intake, writer: w, stall: w.stall, limit: maxBatch}
-		w.intake.work.Go(func() { d.run(after) })
+		w.intake.work.Loop(func() { d.run(after) })
 	}
 }
 

@@ -30,7 +30,7 @@ func (i *Intake) Start(ctx context.Context) error {
 	if err := i.stallWaiting(ctx); err != nil {
 		return err
 	}
-	i.work.Go(i.tendOften)
+	i.work.Loop(i.tendOften)
 	return nil
 }
 

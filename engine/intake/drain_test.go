@@ -1,0 +1,62 @@
+package intake
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+)
+
+// Among the activities that wait for alice is one that makes the drain panic. It is set aside, and
+// the others are applied in order.
+func TestADrainSetsAsideWhatMakesItPanic(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice")
+	s.refuses.Store(true)
+	for n, sender := range []string{"carol", "carol", "panics", "carol", "panics", "carol"} {
+		if err := accept(t.Context(), i, sender, n, users...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "alice is stalled", func() bool { return len(i.Stalled()) == 1 })
+	s.refuses.Store(false)
+	eventually(t, "the stall ends", func() bool { return len(i.Stalled()) == 0 })
+	if got := s.of("carol"); len(got) != 4 || !slices.IsSorted(got) {
+		t.Errorf("committed %q, want four in order", got)
+	}
+	want := []string{"(https://peer.example/panics/0000002)", "(https://peer.example/panics/0000004)"}
+	if got := dbtest.Rows(t, dbtest.DatabaseOf(t, i.Store, users[0]), `SELECT uri FROM poison ORDER BY uri`); !slices.Equal(got, want) {
+		t.Errorf("set aside are %q, want %q", got, want)
+	}
+	if n, err := i.Store.Instance.Journal.Count(t.Context()); err != nil || n.Rows != 0 {
+		t.Errorf("the journal holds %+v, %v; want nothing", n, err)
+	}
+}
+
+func TestAPanicInTheBackgroundIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	b := NewBackground(slog.New(slog.NewTextHandler(&log, nil)))
+	b.Go(func() { panic("once") })
+	calls := 0
+	again := make(chan struct{})
+	b.Loop(func() {
+		if calls++; calls == 1 {
+			panic("a loop")
+		}
+		close(again)
+	})
+	<-again
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"err=once", `err="a loop"`, "stack="} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, log.String())
+		}
+	}
+}
