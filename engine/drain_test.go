@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
@@ -36,14 +37,7 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	})
 
 	code := home.StopWhile(t, func() {
-		address := strings.TrimPrefix(home.URL, "http://")
-		enginetest.Eventually(t, "the engine drains", func() bool {
-			c, err := net.Dial("tcp", address)
-			if err == nil {
-				_ = c.Close() // the engine opened it only to see whether a server listens
-			}
-			return err != nil
-		})
+		awaitDrain(t, home)
 		answering.answer()
 	})
 	if code != 75 || !strings.Contains(home.Log(), "deliveries did not end in time") {
@@ -68,6 +62,41 @@ func TestAStopKeepsTheOutcomesOfItsDrainTime(t *testing.T) {
 	if got := answering.taken.Load(); got != users {
 		t.Errorf("the peer that answered got %d posts, want %d", got, users)
 	}
+}
+
+// The private PostgreSQL dies while the engine drains. The engine starts it again, and stores the
+// outcome of the delivery that it waited for.
+func TestAPostgreSQLThatDiesDuringTheDrainIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t, "LIGHTWEB_DRAIN_TIMEOUT=75s", "LIGHTWEB_DELIVERY_TIMEOUT=75s")
+	peer, bob := newReluctant(t, "127.0.0.2", "/bob")
+	alice := home.CreateUser(t, "alice")
+	alice.Do(t, "CreateNote", map[string]any{"content": "hello", "visibility": "direct", "to": []any{bob.ID}})
+	enginetest.Eventually(t, "the peer holds the delivery", func() bool { return peer.taken.Load() == 1 })
+	code := home.StopWhile(t, func() {
+		awaitDrain(t, home)
+		if err := syscall.Kill(home.Postmaster(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		enginetest.Eventually(t, "the engine reaches PostgreSQL again", func() bool { return strings.Contains(home.Log(), "database reached again") })
+		peer.answer()
+	})
+	if got := alice.Column(t, `SELECT status FROM deliveries`); code != 0 || !slices.Equal(got, []string{"delivered"}) {
+		t.Errorf("the engine ended with exit code %d, and the delivery is %q, want 0 and delivered", code, got)
+	}
+}
+
+// awaitDrain waits until the engine, which was told to stop, takes no more connections.
+func awaitDrain(t *testing.T, home *enginetest.Instance) {
+	t.Helper()
+	address := strings.TrimPrefix(home.URL, "http://")
+	enginetest.Eventually(t, "the engine drains", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close() // the engine opened it only to see whether a server listens
+		}
+		return err != nil
+	})
 }
 
 // reluctant is a peer that answers deliveries from the call of answer on, or when the test ends.

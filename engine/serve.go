@@ -104,7 +104,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	var running sync.WaitGroup
 	running.Go(func() { e.keepLock(holding, release, lost, end) })
 	if e.in.Postgres != nil {
-		running.Go(func() { e.in.Postgres.Supervise(ctx) })
+		running.Go(func() { e.in.Postgres.Supervise(holding) }) // the drain needs the databases, too
 	}
 	emitting, stopEmitting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEmitting()
