@@ -84,8 +84,8 @@ func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 	return true
 }
 
-// settleQuestion finds the answer to a question and stores it. A panic counts as the answer that the
-// object's server does not show the object, so that no user waits for ever.
+// settleQuestion finds the answer to a question and stores it. A panic counts as the answer that
+// the object's server does not show the object, so that no user waits for ever.
 func (r *rivals) settleQuestion(q *question) {
 	var shown *vocab.Object
 	finished := true

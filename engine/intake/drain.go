@@ -235,8 +235,9 @@ func (d *drain) finishRows(page []instance.Waiting, ended []instance.IntakeRow) 
 	return nil
 }
 
-// isolateRow sets the row of a page aside because of cause, if pages have one row already. It returns
-// how many rows no longer wait. Otherwise it makes the next page smaller, and returns cause.
+// isolateRow sets the row of a page aside because of cause, if pages have one row already. It
+// returns how many rows no longer wait. Otherwise it makes the next page smaller, and returns
+// cause.
 func (d *drain) isolateRow(page []instance.Waiting, cause error) (n int, err error) {
 	if d.limit > 1 || len(page) != 1 {
 		d.limit = max(1, min(d.limit, len(page))/2)
