@@ -103,13 +103,6 @@ func (a Audience) IsUnaddressed() bool { return IsUnaddressed(a.to) }
 // IsUnaddressed reports whether an addressing is empty.
 func IsUnaddressed(to vocab.Addressing) bool { return len(to.All()) == 0 }
 
-// IsForAuthorAlone reports whether nobody except the author is addressed. A received post whose
-// author made it less public has this audience if its new audience does not include the user.
-func (a Audience) IsForAuthorAlone() bool {
-	all := a.to.All()
-	return len(all) == 1 && all[0].Same(a.author)
-}
-
 // Names reports whether id is addressed, including in bto and bcc.
 func (a Audience) Names(id vocab.ID) bool { return Names(a.to, id) }
 
@@ -190,12 +183,17 @@ func CopyOpen(to, from vocab.Doc) {
 	}
 }
 
-// ForAuthorAlone returns a copy of a document that is addressed to its author alone.
-func ForAuthorAlone(d vocab.Doc, author vocab.ID) vocab.Doc {
+// Narrow returns a copy of a public document that is addressed to its author alone, and marked for
+// IsNarrowed. A letter to a group may be addressed to its author alone, too, so the mark is needed.
+func Narrow(d vocab.Doc, author vocab.ID) vocab.Doc {
 	d = maps.Clone(d)
 	for _, field := range openFields {
 		delete(d, field)
 	}
-	d["to"] = []any{string(author)}
+	d["to"], d[vocab.Narrowed] = []any{string(author)}, true
 	return d
 }
+
+// IsNarrowed reports whether a stored document was public, and its author has made it less public
+// for others than the user.
+func IsNarrowed(d vocab.Doc) bool { return d[vocab.Narrowed] == true }

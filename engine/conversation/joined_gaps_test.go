@@ -17,6 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -58,6 +59,7 @@ type here struct {
 var open = policy.NewGate(func() policy.Lists { return policy.Lists{} }, policy.Open, "us.example")
 
 func (here) ID(vocab.Username) vocab.ID                            { return "https://us.example/users/bob" }
+func (here) User(vocab.Username) registry.User                     { return registry.DefaultUser() }
 func (here) Owner(vocab.ID) (u vocab.Username, is bool)            { return u, false }
 func (here) Keys(vocab.Username) (k transport.Keys, err error)     { return k, nil }
 func (here) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return nil, nil }
@@ -78,7 +80,7 @@ func behind(t *testing.T, confirmed bool) (*endless, *gaps, copyKey) {
 		t.Fatal(err)
 	}
 	d := MemberDeps{Store: store, Local: here{}, Hosts: h, Keys: here{}, People: here{}, Gate: open, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}
-	d.Registry = NewRegistry(Deps{Store: store, Actors: nobody{}, Log: d.Log, Now: d.Now})
+	d.Registry = NewRegistry(Deps{Store: store, Actors: nobody{}, Rules: here{}, Log: d.Log, Now: d.Now})
 	return h, NewMembers(d).gaps, copyKey{u, j.ID}
 }
 

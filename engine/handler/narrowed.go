@@ -48,7 +48,7 @@ func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Ob
 	case !embedsAll(r.Activity) && isOlderCopy(o, before):
 		return ErrIgnored
 	}
-	d := audience.ForAuthorAlone(before.Doc, before.AttributedTo)
+	d := audience.Narrow(before.Doc, before.AttributedTo)
 	_, err := tx.Objects.Replace(ctx, stored.URI, d.JSON(), stored.Readable, NotAfter(changedAt(r, o), r.Now))
 	return ignoredUnless(err)
 }

@@ -136,7 +136,7 @@ func (p *applier) checkStrangersEdit(ctx context.Context, x *applying, post audi
 		if err != nil || post.IsUnaddressed() {
 			return err
 		}
-		if was := audience.OfObject(before, x.Actor.Followers); !was.IsPublic() && !was.IsForAuthorAlone() {
+		if was := audience.OfObject(before, x.Actor.Followers); !was.IsPublic() && !audience.IsNarrowed(before.Doc) {
 			return nil
 		}
 	}

@@ -97,10 +97,13 @@ func plainAuthor(r Ref) any {
 	return d
 }
 
+// Narrowed is the member by which audience.Narrow marks a stored document.
+const Narrowed = "lwNarrowed"
+
 // unreduced are the members that reduceDoc leaves out. Some serve only the transport of a
 // document. The author and the stamp are left out because they must be verified, and the texts
 // because they may have HTML.
-var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true, authorization: true,
+var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true, authorization: true, Narrowed: true,
 	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
 // reduceDoc returns a document without the members in unreduced, without hidden recipients, and
