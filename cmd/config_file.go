@@ -40,12 +40,16 @@ func (r *configReader) findFile() (name, content string, err error) {
 
 // readPlace reads a configuration file. The parameter asked says whether the operator named it.
 func (r *configReader) readPlace(name string, asked bool) ([]byte, error) {
-	f, err := os.Open(name)
+	flags, doubts := os.O_RDONLY, !asked && !filepath.IsAbs(name) && os.Geteuid() == 0
+	if doubts {
+		flags |= syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link could lead to any file of root's, and a pipe would keep root waiting
+	}
+	f, err := os.OpenFile(name, flags, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if !asked && !filepath.IsAbs(name) && os.Geteuid() == 0 {
+	if doubts {
 		if err := r.env.checkOwner(name, f); err != nil {
 			return nil, err
 		}
@@ -62,7 +66,7 @@ func (env environment) checkOwner(name string, f *os.File) error {
 		return err
 	}
 	owner := info.Sys().(*syscall.Stat_t) // Stat of an open file returns this type
-	if env.mayInstructRoot(owner.Uid, owner.Gid, info.Mode()) {
+	if info.Mode().IsRegular() && env.mayInstructRoot(owner.Uid, owner.Gid, info.Mode()) {
 		return nil
 	}
 	return fault.New(fault.Config, fmt.Sprintf("root does not obey %s, which user %d and group %d can change (mode %#o)", name, owner.Uid, owner.Gid, info.Mode().Perm())).

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -64,5 +65,11 @@ func TestRootRefusesTheSettingsOfAStranger(t *testing.T) {
 		if code, stdout, stderr := execute(tt.env, append(tt.args, "config", "show")...); code != 0 || !strings.Contains(stdout, "/srv/stranger") {
 			t.Errorf("%s: exit %d, %s, want 0 and its data_dir", tt.name, code, stderr)
 		}
+	}
+	if err := errors.Join(os.Chown("lightweb.toml", 0, 0), os.Rename("lightweb.toml", "roots.toml"), os.Symlink("roots.toml", "lightweb.toml")); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := execute(nil, "config", "show"); code != 78 || !strings.Contains(stderr, "lightweb.toml") {
+		t.Errorf("a link to a file of root's: exit %d, %q, want 78", code, stderr)
 	}
 }
