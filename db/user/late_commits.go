@@ -61,18 +61,22 @@ func (d *Databases) tellLater(c Commit) {
 // ends first. While the database does not answer, it keeps looking, because the commit may show
 // once it answers. After lastLook it does not wait any more.
 func (d *Databases) awaitEnd(ctx context.Context, c Commit) bool {
+	var ended bool
+	var err error
 	for wait, waited := firstLook, time.Duration(0); waited < lastLook; wait = min(2*wait, longestWait) {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-time.After(wait):
 		}
-		if ended, err := d.hasEnded(ctx, c); ended && err == nil {
+		if ended, err = d.hasEnded(ctx, c); ended && err == nil {
 			return true
 		}
 		waited += wait
 	}
-	d.subscribers.log.WarnContext(ctx, "commit of unknown outcome has not ended", "user", c.User, "hint", "see pg_stat_activity for a session that hangs in COMMIT")
+	if err == nil {
+		d.subscribers.log.WarnContext(ctx, "commit of unknown outcome has not ended", "user", c.User, "hint", "see pg_stat_activity for a session that hangs in COMMIT")
+	}
 	return true
 }
 
