@@ -64,17 +64,19 @@ func classShare(class Class, limit int) int {
 }
 
 // slowOpen is the time after which a connection that is being opened no longer keeps others from
-// being opened. A server that does not answer then holds up its own databases alone.
-const slowOpen = 250 * time.Millisecond
+// being opened. It is a few times what the work takes. Whatever takes longer waits for the network
+// or for the server, and would hold up the others for nothing.
+const slowOpen = 20 * time.Millisecond
 
 // openings limits how many connections of a class may be in the first slowOpen of being opened. To
-// open one is work for the server's processors. Without the limit, activities that name many users
-// would have all of the class's connections opened at once, and everybody else would wait for that.
+// open one is work for processors: of the machine of PostgreSQL, which often is this one, and of the
+// engine. Without the limit, activities that name many users would have all of the class's
+// connections opened at once, and everybody else would wait for that.
 func openings(class Class) int {
 	if class == Owner {
 		return math.MaxInt
 	}
-	return runtime.GOMAXPROCS(0)
+	return max(2, runtime.GOMAXPROCS(0))
 }
 
 // perUser limits how many connections to one user's database may be in use. One is for its
