@@ -101,24 +101,20 @@ func isFullOfFollows(ctx context.Context, tx *user.Tx, host string) (bool, error
 // sendAccept queues the Accept of a Follow in the transaction that stores the follower. So no
 // accepted follower is left without an answer.
 func sendAccept(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) error {
-	return sendFollowAnswer(ctx, tx, local, r, vocab.Accept)
-}
-
-// sendFollowAnswer queues an Accept or Reject of the received Follow.
-func sendFollowAnswer(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received, kind string) error {
 	f := r.Activity
-	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(f.ID, f.Written).sendAboutActivity(ctx, kind, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
+	return r.newSender(tx, local).withSpelling(f.ID, f.Written).sendAboutActivity(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
 // rejectFollow queues the Reject of a Follow for which there is no room, so that the follower does
 // not wait for ever. A flood of Follows causes no flood elsewhere: the inbox of an actor is on its
-// own server, and each domain can cause a limited number of Rejects. Beyond that, the Follow is
-// ignored.
+// own server, each actor and each domain can cause a limited number of Rejects, and a Reject leaves
+// no row except its delivery. Beyond the limits, the Follow is ignored.
 func rejectFollow(ctx context.Context, tx *user.Tx, local *actor.Local, r *Received) error {
 	if !r.Rejects() {
 		return nil
 	}
-	return sendFollowAnswer(ctx, tx, local, r, vocab.Reject)
+	f := r.Activity
+	return r.newSender(tx, local).withSpelling(f.ID, f.Written).queueAboutActivity(ctx, vocab.Reject, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
 // followDoc returns a Follow in the form in which an Accept, Reject or Undo embeds it: with only

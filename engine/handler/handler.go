@@ -137,8 +137,8 @@ type Received struct {
 	// not permit.
 	Tells func(trust string) bool
 
-	// Rejects reports whether the sender's domain may cause one more Reject that the user did not
-	// ask for, and counts it.
+	// Rejects reports whether the sender and its domain may cause one more Reject that the user
+	// did not ask for, and counts it.
 	Rejects func() bool
 
 	Refuses func(vocab.ID) bool // reports whether the policy refuses an actor

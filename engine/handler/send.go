@@ -43,6 +43,18 @@ func (s sender) sendAboutActivity(ctx context.Context, kind string, object vocab
 	return s.storeActivity(ctx, vocab.Doc{"id": string(id), "type": kind, "object": object}, about, about, to)
 }
 
+// queueAboutActivity is sendAboutActivity for an activity that a stranger alone causes: it is not
+// stored, and no event tells of it.
+func (s sender) queueAboutActivity(ctx context.Context, kind string, object vocab.Doc, to *vocab.Actor) error {
+	d := vocab.Doc{"id": string(s.local.NewActivityID(s.user)), "type": kind, "object": object}
+	s, inboxes := s.addressTo(d, to)
+	_, sent, err := s.proveActivity(d)
+	if err != nil {
+		return err
+	}
+	return s.queueActivity(ctx, d, vocab.ID(object.Text("id")), sent, inboxes)
+}
+
 // sendFollow stores a Follow of an actor, queues it, and returns its id.
 func (s sender) sendFollow(ctx context.Context, to *vocab.Actor) (vocab.ID, error) {
 	id := s.local.NewActivityID(s.user)
@@ -52,49 +64,67 @@ func (s sender) sendFollow(ctx context.Context, to *vocab.Actor) (vocab.ID, erro
 // storeActivity stores the activity d, and queues it for one actor. The parameter ordered is
 // the id by which its delivery is ordered; see Registry.OrderOf.
 func (s sender) storeActivity(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
+	s, inboxes := s.addressTo(d, to)
+	return s.storeFor(ctx, d, object, ordered, inboxes)
+}
+
+// addressTo addresses the activity d to one actor. It returns the actor's inbox, if it is known,
+// and a copy of s with the spelling of the actor's id.
+func (s sender) addressTo(d vocab.Doc, to *vocab.Actor) (sender, []user.Inbox) {
 	d["to"] = []any{string(to.ID)}
-	var inboxes []user.Inbox
-	if to.Inbox != "" {
-		inbox := user.Inbox{URL: to.Inbox, Host: to.Inbox.Host(), Targets: []vocab.ID{to.ID}}
-		if s.local.IsLocal(to.ID) {
-			inbox.Host = ""
-		}
-		inboxes = []user.Inbox{inbox}
+	s = s.withSpelling(to.ID, to.Written)
+	if to.Inbox == "" {
+		return s, nil
 	}
-	return s.withSpelling(to.ID, to.Written).storeFor(ctx, d, object, ordered, inboxes)
+	inbox := user.Inbox{URL: to.Inbox, Host: to.Inbox.Host(), Targets: []vocab.ID{to.ID}}
+	if s.local.IsLocal(to.ID) {
+		inbox.Host = ""
+	}
+	return s, []user.Inbox{inbox}
 }
 
 // storeFor stores the activity d with its event, and queues it for the inboxes.
 func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, inboxes []user.Inbox) error {
-	me := s.local.ID(s.user)
-	d["@context"], d["actor"] = vocab.WithQuoteTerms(vocab.ActivityContext(), d), string(me)
-	id, kind := vocab.ID(d.Text("id")), d.Text("type")
-	body, err := s.local.Prove(s.user, d, s.now)
-	if err != nil {
-		return fmt.Errorf("prove %s: %w", kind, err)
-	}
-	sent := body
-	if len(s.spelling) > 0 {
-		if sent, err = s.local.Prove(s.user, d.Spelled(s.spelling), s.now); err != nil {
-			return fmt.Errorf("prove %s: %w", kind, err)
-		}
-	}
-	err = s.tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: user.Outbound, Type: kind,
-		Actor: me, Object: object, Published: s.now, Raw: body})
+	stored, sent, err := s.proveActivity(d)
 	if err != nil {
 		return err
 	}
-	if len(inboxes) > 0 {
-		to, err := vocab.AddressingOf(d)
-		if err != nil {
-			return err
-		}
-		job := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: ordered, Type: kind, Body: sent, Audience: to.All()}
-		if err := s.tx.Deliveries.Enqueue(ctx, job, inboxes, s.now); err != nil {
-			return err
-		}
+	me, id, kind := s.local.ID(s.user), vocab.ID(d.Text("id")), d.Text("type")
+	err = s.tx.Activities.Add(ctx, user.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: user.Outbound, Type: kind,
+		Actor: me, Object: object, Published: s.now, Raw: stored})
+	if err != nil {
+		return err
+	}
+	if err := s.queueActivity(ctx, d, ordered, sent, inboxes); err != nil {
+		return err
 	}
 	return s.tx.Events.Add(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: user.TrustSelf}, s.now))
+}
+
+// proveActivity completes the activity d, and returns it with the user's proof: as it is stored,
+// and as it is sent.
+func (s sender) proveActivity(d vocab.Doc) (stored, sent []byte, err error) {
+	d["@context"], d["actor"] = vocab.WithQuoteTerms(vocab.ActivityContext(), d), string(s.local.ID(s.user))
+	if stored, err = s.local.Prove(s.user, d, s.now); err != nil {
+		return nil, nil, fmt.Errorf("prove %s: %w", d.Text("type"), err)
+	}
+	if len(s.spelling) == 0 {
+		return stored, stored, nil
+	}
+	if sent, err = s.local.Prove(s.user, d.Spelled(s.spelling), s.now); err != nil {
+		return nil, nil, fmt.Errorf("prove %s: %w", d.Text("type"), err)
+	}
+	return stored, sent, nil
+}
+
+// queueActivity queues the activity d for the inboxes. The parameter sent is d as it is sent.
+func (s sender) queueActivity(ctx context.Context, d vocab.Doc, ordered vocab.ID, sent []byte, inboxes []user.Inbox) error {
+	to, err := vocab.AddressingOf(d)
+	if err != nil {
+		return err
+	}
+	job := user.Job{ID: uuid.Must(uuid.NewV7()), Activity: vocab.ID(d.Text("id")), Object: ordered, Type: d.Text("type"), Body: sent, Audience: to.All()}
+	return s.tx.Deliveries.Enqueue(ctx, job, inboxes, s.now)
 }
 
 // Written returns the id of a received activity as the activity's server writes it. Documents that

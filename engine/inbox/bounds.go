@@ -14,7 +14,7 @@ import (
 // remembers the requests that were counted a moment ago (see countRequest). The limiter in the
 // field large is for requests with a large body.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, newVoters, fannedOut, rejected, deletions, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, newVoters, fannedOut, rejected, rejectedOfActor, deletions, announced, fetchedForRelay, fetchedForGroup, knocks, large *policy.Limiter
 
 	events, idleEvents *policy.SharedLimiter // events that strangers cause, per user
 	forwarded          *policy.SharedLimiter // deliveries of forwarded activities, per user
@@ -37,6 +37,7 @@ func newBounds(now func() time.Time) *bounds {
 		newVoters:         policy.NewVoters.Limiter(now),
 		fannedOut:         policy.FanOut.Limiter(now),
 		rejected:          policy.Rejections.Limiter(now),
+		rejectedOfActor:   policy.ActorRejections.Limiter(now),
 		deletions:         policy.Deletions.Limiter(now),
 		fetchedForRelay:   policy.RelayFetches.Limiter(now),
 		fetchedForGroup:   policy.GroupFetches.Limiter(now),

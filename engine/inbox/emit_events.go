@@ -84,9 +84,24 @@ func (p *applier) mayTell(x *applying, trust string) bool {
 func (b *bounds) rejects(x *applying) func() bool {
 	return func() bool {
 		if x.rejected == nil {
-			may, _ := b.rejected.Allow(policy.RegistrableDomain(x.Actor.ID.Host()))
+			may := b.countReject(x)
 			x.rejected = &may
 		}
 		return *x.rejected
 	}
+}
+
+// countReject counts a Reject for the sender, and then for its domain, and reports whether both may
+// cause it. So an actor that repeats its Follow uses up nothing of the others of its domain. The
+// sender is counted apart for each user.
+func (b *bounds) countReject(x *applying) bool {
+	pair := x.User.String() + " " + string(x.Actor.ID)
+	if may, _ := b.rejectedOfActor.Ready(pair); !may {
+		return false
+	}
+	may, _ := b.rejected.Allow(policy.RegistrableDomain(x.Actor.ID.Host()))
+	if may {
+		b.rejectedOfActor.Spend(pair, 1)
+	}
+	return may
 }

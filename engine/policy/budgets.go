@@ -70,8 +70,9 @@ var (
 
 	FanOut = newBudget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
-	Rejections = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Domain, Rate: Daily(1000), Beyond: "the Follow is ignored"})
-	Deletions  = newBudget(Budget{Bounds: "Deletes of an account that is gone, which need no signature of it", Payer: Sender,
+	Rejections      = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Domain, Rate: Daily(1000), Beyond: "the Follow is ignored"})
+	ActorRejections = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Sender, Rate: Daily(1), Note: "for each user", Beyond: "the Follow is ignored"})
+	Deletions       = newBudget(Budget{Bounds: "Deletes of an account that is gone, which need no signature of it", Payer: Sender,
 		Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Note: "the account itself pays; one that is refused does not count", Beyond: "202, and dropped"})
 	StrangersStorage = newBudget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true,
 		Note: "a Block, an Undo and a Delete take effect beyond it, and are not stored", Beyond: "429"})
