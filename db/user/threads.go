@@ -17,6 +17,19 @@ type HeldObject struct {
 	Copied  bool            // it is an archived post
 }
 
+// AddressingOf returns the addressing of the object, which parsed holds: its own, or that of its
+// Create if it has none.
+func (o HeldObject) AddressingOf(parsed *vocab.Object) (vocab.Addressing, error) {
+	if len(parsed.All()) > 0 || o.Create == nil {
+		return parsed.Addressing, nil
+	}
+	create, err := vocab.ParseDoc(o.Create)
+	if err != nil {
+		return vocab.Addressing{}, err
+	}
+	return vocab.AddressingOf(create)
+}
+
 // Bytes returns the size of the documents of o.
 func (o HeldObject) Bytes() int { return len(o.Raw) + len(o.Readable) + len(o.Create) }
 

@@ -41,16 +41,33 @@ func passIgnored(err error) error {
 // hideNarrowed does the work of HideNarrowed for a living post that the sender wrote. It returns
 // ErrIgnored unless an error prevents the change.
 func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Object, before, o *vocab.Object) error {
+	was, err := addressingBefore(ctx, tx, before)
+	if err != nil {
+		return err
+	}
 	after := o.Addressing.With(r.Activity.Addressing)
 	switch {
-	case r.Mine(o.ID) || !audience.IsPublic(before.Addressing) || audience.IsPublic(after) || audience.IsUnaddressed(after):
+	case r.Mine(o.ID) || !audience.IsPublic(was) || audience.IsPublic(after) || audience.IsUnaddressed(after):
 		return ErrIgnored
 	case !embedsAll(r.Activity) && isOlderCopy(o, before):
 		return ErrIgnored
 	}
 	d := audience.Narrow(before.Doc, before.AttributedTo)
-	_, err := tx.Objects.Replace(ctx, stored.URI, d.JSON(), stored.Readable, NotAfter(changedAt(r, o), r.Now))
+	_, err = tx.Objects.Replace(ctx, stored.URI, d.JSON(), stored.Readable, NotAfter(changedAt(r, o), r.Now))
 	return ignoredUnless(err)
+}
+
+// addressingBefore returns the addressing of a stored object: its own, or that of its Create if it
+// has none.
+func addressingBefore(ctx context.Context, tx *user.Tx, before *vocab.Object) (vocab.Addressing, error) {
+	if !audience.IsUnaddressed(before.Addressing) {
+		return before.Addressing, nil
+	}
+	held, err := tx.Threads.Find(ctx, before.ID)
+	if err != nil || held == nil {
+		return vocab.Addressing{}, err
+	}
+	return held.AddressingOf(before)
 }
 
 // changedAt returns the time at which the author changed a post, as its Update says, or zero if

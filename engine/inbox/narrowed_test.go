@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // publicAnswers lists the answers to alice's note that the public pages and collections show.
@@ -74,6 +76,55 @@ func TestAPostThatIsMadeLessPublicLeavesThePublicPages(t *testing.T) {
 			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/5","type":"Update","actor":"p:/dave",`+note(public, "open", "5"))
 			if got := publicAnswers(t, s); len(got) != 1 {
 				t.Errorf("after it is public again, public answers: %q, want dave's", got)
+			}
+		})
+	}
+}
+
+// A public post addresses nobody itself, only its Create does. It is public above its answers as
+// long as its author does not make it less public, also if the new audience does not include the
+// user.
+func TestAPostThatOnlyItsCreateAddressesIsMadeLessPublic(t *testing.T) {
+	const note = `"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","content":"hello","published":"2026-01-01T00:00:00Z"`
+	for name, tt := range map[string]struct {
+		update   string
+		isPublic bool
+	}{
+		"for somebody else, by its Update": {`"to":"p:/carol",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, false},
+		"for somebody else, itself":        {`"to":"p:/carol",` + note + `,"to":"p:/carol","updated":"2026-01-03T00:00:00Z"}`, false},
+		"for everybody, as before":         {`"to":"as:Public",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, true},
+		"for nobody, as before":            {note + `,"updated":"2026-01-03T00:00:00Z"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/dave")
+			s.Follows("p:/dave")
+			isPublic := func() bool {
+				t.Helper()
+				var to vocab.Addressing
+				err := s.Store.Read(context.Background(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+					held, err := tx.Threads.Find(ctx, s.ID("p:/notes/1"))
+					if err != nil {
+						return err
+					}
+					o, err := held.Parse()
+					if err == nil {
+						to, err = held.AddressingOf(o)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return audience.IsPublic(to)
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":["as:Public","us:/alice"],`+note+`}}`)
+			if !isPublic() {
+				t.Fatal("the post is not public")
+			}
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+tt.update+`}`)
+			if got := isPublic(); got != tt.isPublic {
+				t.Errorf("public = %t, want %t", got, tt.isPublic)
 			}
 		})
 	}

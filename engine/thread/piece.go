@@ -28,7 +28,7 @@ func readHeld(h user.HeldObject) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &piece{Object: o, isHeld: true, isCopied: h.Copied, waits: h.Waits, to: o.Addressing, author: o.AttributedTo, voices: o.Authors(),
+	p := &piece{Object: o, isHeld: true, isCopied: h.Copied, waits: h.Waits, author: o.AttributedTo, voices: o.Authors(),
 		readable: vocab.ReadableOf(o.Doc, h.Readable)}
 	if !p.author.SameOrigin(o.ID) {
 		p.author = h.Creator
@@ -36,14 +36,8 @@ func readHeld(h user.HeldObject) (*piece, error) {
 	if h.Creator != "" && !slices.Contains(p.voices, h.Creator) {
 		p.voices = append(p.voices, h.Creator)
 	}
-	if len(p.to.All()) == 0 && h.Create != nil {
-		create, err := vocab.ParseDoc(h.Create)
-		if err != nil {
-			return nil, err
-		}
-		if p.to, err = vocab.AddressingOf(create); err != nil {
-			return nil, err
-		}
+	if p.to, err = h.AddressingOf(o); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
