@@ -77,6 +77,12 @@ func privateIn(raw, author, followers string) string {
 	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + ` OR ` + hereIn(raw, author) + `)`
 }
 
+// narrowedIn holds for a document that audience.Narrow has marked. The author addressed it to
+// everybody, although it is addressed to the author alone.
+func narrowedIn(raw string) string {
+	return `coalesce(` + raw + ` -> '` + vocab.Narrowed + `' = 'true', false)`
+}
+
 // sentTo holds for a document by the user whose field "to" names an id. An index supports it. The
 // parameter id is an SQL expression.
 func sentTo(raw, id string) string { return textIn(raw+` -> 'to'`, id) }

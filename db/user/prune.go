@@ -66,7 +66,8 @@ func (p *Pruned) Add(q Pruned) {
 //     user or of one of the user's objects. Such an activity names, answers or likes the user.
 //   - Its actor is a contact, and it is private: it addresses neither everybody, nor everybody on
 //     its actor's server, nor the followers of its actor. If it has no to, cc and audience, it
-//     is private only if it contains the text of an object (Types.Words).
+//     is private only if it contains the text of an object (Types.Words). The copy of a public
+//     post that its author made less public is not private (see audience.Narrow).
 //   - Its actor is a follower, it is one of the newest keptOfFollower activities of that actor,
 //     and it is private, or it or the object contains such an id.
 //   - The user reacted to it or to the object, or sent an activity about one of them other than
@@ -179,7 +180,7 @@ var (
 		SELECT o.uri FROM old o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
 		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = @me)
 			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
-				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", "o.raw ->> 'attributedTo'", authorFollowers) + `)
+				AND (` + involves("o.raw") + ` OR NOT ` + narrowedIn("o.raw") + ` AND ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", "o.raw ->> 'attributedTo'", authorFollowers) + `)
 			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + actedOn("o.uri") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 

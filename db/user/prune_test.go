@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/user"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -336,6 +337,35 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 				t.Errorf("prune leaves\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
 			}
 		})
+	}
+}
+
+// A contact makes a public post less public, and the new audience does not include the user. The
+// copy with the old words is addressed to its author alone, but is no private message. It goes when
+// it would have gone as a public post. A letter to a group looks the same without the mark, and
+// stays.
+func TestPruneRemovesANarrowedCopy(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	h.follows(bob)
+	h.knows(bob, time.Hour)
+	for _, name := range []string{"letter", "narrowed"} {
+		h.posts(old, bob, name, nil)
+		doc := vocab.Doc{"id": string(bob) + "/" + name, "type": "Note", "attributedTo": string(bob), "to": []any{string(bob)}}
+		if name == "narrowed" {
+			doc = audience.Narrow(doc, bob)
+		}
+		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Replace(ctx, bob+vocab.ID("/"+name), doc.JSON(), nil, now)
+			return err
+		})
+	}
+	if did := h.prune(false); did != (user.Pruned{Activities: 2, Objects: 1}) {
+		t.Errorf("prune = %+v, want both public activities and the narrowed copy to go", did)
+	}
+	if got, want := h.left(), []string{"actor bob", "object bob/letter"}; !slices.Equal(got, want) {
+		t.Errorf("left %q, want %q", got, want)
 	}
 }
 
