@@ -88,7 +88,7 @@ func (p *applier) Apply(ctx context.Context, tx *user.Tx, items []intake.Item) e
 // Two activities take effect although their id was claimed before:
 //   - an Update by which an actor changes itself. Takahē and Mobilizon send all such Updates under
 //     one id, and the database stores only the document that was fetched when the Update came. It
-//     causes events only if that document has changed.
+//     causes events only if that document has changed, or could not be fetched.
 //   - one that its actor has done again under the same id (see handler.Registry.ComesAgain). It is
 //     stored and charged like a new one. If it is ignored, its id stays claimed.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[user.Owned]bool) error {

@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -39,4 +40,41 @@ func TestAnEventTellsOnceOfAnUpdateOfAnActor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The server of an actor uses one id for all Updates by which the actor changes itself, and does
+// not answer when such an Update comes. The event tells of the Update although the user's copy of
+// the actor is renewed only later.
+func TestAnEventTellsOfAnUpdateWhoseActorIsFetchedLater(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	update := `{"id":"p:/carol#update","type":"Update","actor":"p:/carol","object":"p:/carol"}`
+	expect := func(when, name string, want int) {
+		t.Helper()
+		if got := s.Column(t, s.Alice, `SELECT seq::text FROM event_outbox WHERE type = 'update.received'`); len(got) != want {
+			t.Errorf("%s there are %d events, want %d", when, len(got), want)
+		}
+		if got := s.Column(t, s.Alice, `SELECT raw ->> 'name' FROM actors WHERE uri = $1`, s.ID("p:/carol")); len(got) != 1 || got[0] != name {
+			t.Errorf("%s alice knows her as %q, want %q", when, got, name)
+		}
+	}
+	carol := s.Actor("p:/carol")
+	carol.Doc["name"] = "Caroline"
+	carol.Show()
+	s.Later(2 * time.Minute) // the engine fetches an actor at most once a minute
+	s.MustSend("p:/carol", mine, update)
+	expect("after the first Update", "Caroline", 1)
+
+	s.Later(2 * time.Minute)
+	s.Answer("p:/carol", http.StatusServiceUnavailable)
+	s.MustSend("p:/carol", mine, update)
+	expect("after an Update whose actor cannot be fetched", "Caroline", 2)
+
+	s.Later(2 * time.Minute)
+	carol.Doc["name"] = "Carola"
+	carol.Show()
+	s.Inbox.RenewAll()
+	s.Later(2 * time.Minute)
+	s.MustSend("p:/carol", mine, update)
+	expect("after the renewal, and the same Update again,", "Carola", 2)
 }
