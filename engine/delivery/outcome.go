@@ -81,18 +81,19 @@ func (b backoff) judgeError(o *user.Outcome, d user.Delivery, err error, now tim
 
 // isOwnOutage reports whether a hand-over to a user of this server failed because this server
 // cannot take the activity now. A failure to reach another server, of which the activity names
-// something, does not count. ErrPaused has a wait of its own (see judgeError).
+// something, does not count. Neither does a bug, because it may fail each attempt. ErrPaused has a
+// wait of its own (see judgeError).
 func isOwnOutage(err error) bool {
-	if errors.Is(err, transport.ErrPaused) {
+	if errors.Is(err, transport.ErrPaused) || fault.KindOf(err) == fault.Internal {
 		return false
 	}
 	return fault.IsOurs(err) || fault.IsPassing(err) && fault.Of(err).RetryAfter > 0
 }
 
 // awaitRecovery returns the outcome of an attempt that failed because of err, which is an outage of
-// this server. The attempt does not count, so that no outage can end the delivery. The waits are
-// short, because nothing wakes the delivery when the outage is over. They grow with the age of the
-// delivery, so that a long outage costs few attempts.
+// this server. The attempt does not count, so that only an outage of eight days ends the delivery
+// (see postponeDelivery). The waits are short, because nothing wakes the delivery when the outage
+// is over. They grow with the age of the delivery, so that a long outage costs few attempts.
 func (b backoff) awaitRecovery(d user.Delivery, err error, now time.Time) user.Outcome {
 	wait := min(max(now.Sub(d.Created)/4, shortestRecovery), longestRecovery)
 	if e := fault.Of(err); e != nil {

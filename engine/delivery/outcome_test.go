@@ -87,7 +87,7 @@ func TestAnOutageOfThisServerUsesUpNoAttempt(t *testing.T) {
 		{"PostgreSQL is down", down, false},
 		{"there is no room", full, false},
 		{"time ran out", fault.New(fault.Busy, "time ran out"), false},
-		{"a bug", errors.New("odd"), false},
+		{"a bug", errors.New("odd"), true},
 		{"another server does not answer", fault.New(fault.Unavailable, "the object's server does not answer"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
