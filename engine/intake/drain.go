@@ -194,10 +194,11 @@ func (d *drain) probeUser() error {
 // writer does with an activity that cannot be applied.
 func (d *drain) drainPage() (p page, n int, err error) {
 	i, u := d.intake, d.writer.user
+	var resumed []Resumed
 	defer func() {
 		if v := recover(); v != nil {
 			d.writer.reportPanic(v, debug.Stack())
-			n, err = d.isolateRow(p.rows, fmt.Errorf("%w: %v", mailbox.ErrPanicked, v))
+			n, err = d.isolateRow(p.rows, resumed, fmt.Errorf("%w: %v", mailbox.ErrPanicked, v))
 		}
 	}()
 	if !i.holdSlot(i.slots.pages) {
@@ -209,8 +210,7 @@ func (d *drain) drainPage() (p page, n int, err error) {
 	if p, err = d.readPage(ctx); err != nil || len(p.rows) == 0 {
 		return p, 0, err
 	}
-	resumed, err := i.Pipeline.Resume(ctx, u, p.rows)
-	if err != nil {
+	if resumed, err = i.Pipeline.Resume(ctx, u, p.rows); err != nil {
 		return p, 0, err
 	}
 	ended, err := d.applyPage(p.rows, resumed)
@@ -237,19 +237,25 @@ func (d *drain) finishRows(page []instance.Waiting, ended []instance.IntakeRow) 
 
 // isolateRow sets the row of a page aside because of cause, if pages have one row already. It
 // returns how many rows no longer wait. Otherwise it makes the next page smaller, and returns
-// cause.
-func (d *drain) isolateRow(page []instance.Waiting, cause error) (n int, err error) {
+// cause. The parameter resumed is empty if the page could not be resumed.
+func (d *drain) isolateRow(page []instance.Waiting, resumed []Resumed, cause error) (n int, err error) {
 	if d.limit > 1 || len(page) != 1 {
 		d.limit = max(1, min(d.limit, len(page))/2)
 		return 0, cause
 	}
-	if err := d.setAside(page[0], cause); err != nil {
+	if len(resumed) == 1 && resumed[0].Item != nil {
+		i, u := d.intake, d.writer.user
+		err = i.poisonActivity(u, i.Pipeline.SetAside(u, resumed[0].Item, cause), cause)
+	} else {
+		err = d.setAside(page[0], cause)
+	}
+	if err != nil {
 		return 0, err
 	}
 	return 1, d.finishRows(page, []instance.IntakeRow{page[0].IntakeRow})
 }
 
-// setAside stores a row that cannot be applied, with the reason.
+// setAside stores a row that cannot be read, with the reason.
 func (d *drain) setAside(row instance.Waiting, cause error) error {
 	return d.intake.poisonActivity(d.writer.user, user.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, cause)
 }

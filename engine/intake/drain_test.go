@@ -10,14 +10,14 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// Among the activities that wait for alice is one that makes the drain panic. It is set aside, and
-// the others are applied in order.
+// Some activities that wait for alice make the drain panic. They are set aside, with their actors if
+// they were read, and the others are applied in order.
 func TestADrainSetsAsideWhatMakesItPanic(t *testing.T) {
 	t.Parallel()
 	var s steps
 	i, users := open(t, &s, "alice")
 	s.refuses.Store(true)
-	for n, sender := range []string{"carol", "carol", "panics", "carol", "panics", "carol"} {
+	for n, sender := range []string{"carol", "carol", "panics", "carol", "panics", "carol", "unsettled"} {
 		if err := accept(t.Context(), i, sender, n, users...); err != nil {
 			t.Fatal(err)
 		}
@@ -28,8 +28,9 @@ func TestADrainSetsAsideWhatMakesItPanic(t *testing.T) {
 	if got := s.of("carol"); len(got) != 4 || !slices.IsSorted(got) {
 		t.Errorf("committed %q, want four in order", got)
 	}
-	want := []string{"(https://peer.example/panics/0000002)", "(https://peer.example/panics/0000004)"}
-	if got := dbtest.Rows(t, dbtest.DatabaseOf(t, i.Store, users[0]), `SELECT uri FROM poison ORDER BY uri`); !slices.Equal(got, want) {
+	want := []string{"(https://peer.example/panics/0000002,\"\")", "(https://peer.example/panics/0000004,\"\")",
+		"(https://peer.example/unsettled/0000006,https://peer.example/parsed)"}
+	if got := dbtest.Rows(t, dbtest.DatabaseOf(t, i.Store, users[0]), `SELECT uri, actor_uri FROM poison ORDER BY uri`); !slices.Equal(got, want) {
 		t.Errorf("set aside are %q, want %q", got, want)
 	}
 	if n, err := i.Store.Instance.Journal.Count(t.Context()); err != nil || n.Rows != 0 {

@@ -77,6 +77,11 @@ func (s *steps) Resume(_ context.Context, _ vocab.Username, page []instance.Wait
 }
 
 func (s *steps) Settled(items []Item) {
+	for _, item := range items {
+		if strings.Contains(item.(*note).id, "/unsettled/") {
+			panic("an activity that nobody tested")
+		}
+	}
 	if s.panics.CompareAndSwap(true, false) {
 		panic("a counter that nobody tested")
 	}
@@ -97,7 +102,9 @@ func (s *steps) Ignored(item Item) {
 	s.ignored = append(s.ignored, item.(*note).id)
 }
 
-func (s *steps) SetAside(vocab.Username, Item, error) user.Poisoned { return user.Poisoned{} }
+func (s *steps) SetAside(_ vocab.Username, item Item, _ error) user.Poisoned {
+	return user.Poisoned{URI: vocab.ID(item.(*note).id), Actor: "https://peer.example/parsed", Raw: []byte(`{}`)}
+}
 
 // of returns the committed ids of a sender, in order.
 func (s *steps) of(sender string) (ids []string) {
