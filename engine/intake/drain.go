@@ -45,7 +45,10 @@ type page struct {
 	short bool // fewer rows wait than a page can hold
 }
 
+// run applies pages until the stall has ended or the intake closes. It may be called again after a
+// panic.
 func (d *drain) run(wait time.Duration) {
+	defer d.releaseHeldBack() // also after a panic, because the intake may close before the next call
 	for d.intake.work.pauseOr(wait, d.stall.wake) {
 		arrivals := d.countArrivals()
 		p, n, err := d.drainNext()
@@ -59,10 +62,9 @@ func (d *drain) run(wait time.Duration) {
 			wait = d.planNext(p, n)
 		}
 	}
-	d.releaseHeldBack()
 }
 
-// releaseHeldBack releases the entries that are held back, when the intake closes.
+// releaseHeldBack releases the entries that are held back.
 func (d *drain) releaseHeldBack() {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()

@@ -38,6 +38,18 @@ func TestADrainSetsAsideWhatMakesItPanic(t *testing.T) {
 	}
 }
 
+// A drain that panics while it catches up holds nothing back any more. The intake may close before
+// the drain is called again, and would wait for the entries.
+func TestAPanicOfADrainReleasesWhatWasHeldBack(t *testing.T) {
+	t.Parallel()
+	i := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	s := &stall{catchingUp: true, from: 1}
+	d := &drain{intake: i, stall: s} // it panics, because it has no writer
+	if panicked := i.work.recoverFrom(func() { d.run(0) }); !panicked || s.catchingUp {
+		t.Errorf("the drain panicked: %t, and it still catches up: %t; want true and false", panicked, s.catchingUp)
+	}
+}
+
 func TestAPanicInTheBackgroundIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
