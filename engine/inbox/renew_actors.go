@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -112,32 +113,59 @@ func (r *renewer) renewLine(domain string, n int) {
 	i := r.inbox
 	until := i.Now().Add(renewTime)
 	for ; n > 0 && i.Now().Before(until) && i.beside.Pause(0); n-- {
-		id := r.next(domain)
-		users, err := r.fetch(id)
-		if err != nil && i.beside.Context().Err() == nil {
-			i.Log.Info("actor not renewed", "actor", id, "err", err)
-		}
-		if err != nil && unansweredFault(err, "its server does not answer") != nil {
-			r.putBack(domain, id)
-			continue
-		}
-		r.forget(domain, id)
-		if err == nil {
-			r.writeCopies(id, users)
-		}
+		r.renewNext(domain)
 	}
+}
+
+// renewNext renews the first actor of a domain's queue.
+func (r *renewer) renewNext(domain string) {
+	i := r.inbox
+	id := r.next(domain)
+	defer r.giveUp(id)
+	users, err := r.fetch(id)
+	if err != nil && i.beside.Context().Err() == nil {
+		i.Log.Info("actor not renewed", "actor", id, "err", err)
+	}
+	if err != nil && unansweredFault(err, "its server does not answer") != nil {
+		r.putBack(domain, id)
+		return
+	}
+	r.forget(domain, id)
+	if err == nil {
+		r.writeCopies(id, users)
+	}
+}
+
+// giveUp ends a panic in the renewal of an actor, if it is deferred. The actor then waits no more,
+// and the users' copies stay old until something else renews them.
+func (r *renewer) giveUp(id vocab.ID) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	r.inbox.Log.Error("renewing an actor panicked", "actor", id, "err", v, "stack", string(debug.Stack()))
+	r.forget(policy.RegistrableDomain(id.Host()), id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.owed, id)
 }
 
 // settleOwed writes the copies that are owed from earlier rounds, except to users who have left.
 func (r *renewer) settleOwed(owed map[vocab.ID][]vocab.Username) {
-	i := r.inbox
 	for id, users := range owed {
-		known, err := i.Store.Instance.Acquaintances.Users(i.beside.Context(), id, false)
-		if err == nil {
-			users = slices.DeleteFunc(users, func(u vocab.Username) bool { return !slices.Contains(known, u) })
-		}
-		r.writeCopies(id, users)
+		r.settleActor(id, users)
 	}
+}
+
+// settleActor is settleOwed for the copies of one actor.
+func (r *renewer) settleActor(id vocab.ID, users []vocab.Username) {
+	i := r.inbox
+	defer r.giveUp(id)
+	known, err := i.Store.Instance.Acquaintances.Users(i.beside.Context(), id, false)
+	if err == nil {
+		users = slices.DeleteFunc(users, func(u vocab.Username) bool { return !slices.Contains(known, u) })
+	}
+	r.writeCopies(id, users)
 }
 
 // next takes the first actor out of a domain's queue.
@@ -158,12 +186,14 @@ func (r *renewer) putBack(domain string, id vocab.ID) {
 	r.lines[domain] = append(r.lines[domain], id)
 }
 
-// forget ends the waiting of an actor. The actor may be added again from then on.
+// forget ends the waiting of an actor, if it waits. The actor may be added again from then on.
 func (r *renewer) forget(domain string, id vocab.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.waiting, id)
-	r.room.Give(domain, 1)
+	if r.waiting[id] {
+		delete(r.waiting, id)
+		r.room.Give(domain, 1)
+	}
 }
 
 // fetch fetches one actor, and returns the users that may have old copies of it.
