@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -113,11 +114,11 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	running.Go(func() { p.peers.Run(ctx) })
 	running.Go(func() { p.search.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
-	running.Go(func() { repeat(ctx, conversation.CountEvery, p.stock.LookAround) })
-	running.Go(func() { repeat(ctx, profile.LookEvery, p.profiles.LookAround) })
-	running.Go(func() { repeat(ctx, deletion.LookEvery, p.deletions.LookAround) })
+	running.Go(func() { e.repeat(ctx, conversation.CountEvery, p.stock.LookAround) })
+	running.Go(func() { e.repeat(ctx, profile.LookEvery, p.profiles.LookAround) })
+	running.Go(func() { e.repeat(ctx, deletion.LookEvery, p.deletions.LookAround) })
 	if !e.in.IsPaused() {
-		running.Go(func() { repeat(ctx, wish.LookEvery, p.wishes.LookAround) })
+		running.Go(func() { e.repeat(ctx, wish.LookEvery, p.wishes.LookAround) })
 	}
 	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
@@ -144,18 +145,28 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	return err
 }
 
-// repeat calls the function work immediately and then once in every interval, until ctx ends.
-func repeat(ctx context.Context, every time.Duration, work func(context.Context)) {
+// repeat calls the function work immediately and then once in every interval, until ctx ends. A
+// panic of work is logged, and ends only that call.
+func (e *Engine) repeat(ctx context.Context, every time.Duration, work func(context.Context)) {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
-		work(ctx)
+		e.workRecovering(ctx, work)
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
 	}
+}
+
+func (e *Engine) workRecovering(ctx context.Context, work func(context.Context)) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.in.Log.ErrorContext(ctx, "background work panicked", "err", v, "stack", string(debug.Stack()))
+		}
+	}()
+	work(ctx)
 }
 
 // prepareInstance takes the serve lock and makes the instance ready to serve. No other process can
