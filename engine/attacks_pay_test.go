@@ -184,8 +184,9 @@ var pay08b = attack{id: "PAY-08b", sends: "Views of a note of alice's and of ali
 			return s.count("lightweb_alice", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id WHERE d.host = $1 AND j.type = $2 AND `+are, h.host, kind)
 		}
 		refuses.Store(true)
+		viewer := s.q.Actor("/users/viewer") // mallory's server has used up its share of what is forwarded (PAY-08)
 		for n, object := range []string{note, s.alice.ID} {
-			s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, fmt.Sprint("view-", n)), "type": "View", "actor": string(s.mallory.ID),
+			s.accepted(s.post(viewer, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(viewer, fmt.Sprint("view-", n)), "type": "View", "actor": string(viewer.ID),
 				"to": []any{s.alice.ID}, "cc": []any{s.alice.ID + "/followers"}, "object": object, "inReplyTo": note}))
 		}
 		enginetest.Eventually(s, "the Views were tried, and will be tried again", func() bool {

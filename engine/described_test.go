@@ -128,7 +128,7 @@ func askConversations(t *testing.T, u *enginetest.User, ask func(method, path st
 	ask(http.MethodPost, path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(device)}, http.StatusBadRequest) // without an idempotency key
 	ask(http.MethodPost, path+"/external-commit", map[string]any{}, http.StatusBadRequest)
 	ask(http.MethodPost, path+"/reset", map[string]any{}, http.StatusAccepted)
-	ask(http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": []any{}}, http.StatusCreated)
+	ask(http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": []any{}}, http.StatusUnprocessableEntity)
 	ask(http.MethodGet, "/api/keypackages", nil, http.StatusOK)
 	ask(http.MethodGet, "/api/keypackages/stats", nil, http.StatusOK)
 	ask(http.MethodPost, "/api/mls/recovery-reports", map[string]any{"conversationId": list.Items[0].ID, "reason": "bad_commit", "epoch": 0}, http.StatusNoContent)
