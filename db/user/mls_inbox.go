@@ -187,9 +187,11 @@ func (t Messages) ListSenders(ctx context.Context, id uuid.UUID, actors []vocab.
 
 // PlaceGroup moves the messages of an MLS group into its conversation, which was unknown when
 // they arrived. It numbers them in the order of arrival, from last+1 on, and returns how many
-// there were. Of a message that several actors have sent, it keeps the one of a member, or else of
+// there were. Of a message that several actors have sent, it moves the one of a member, or else of
 // a named actor, or else the first. Named are those in the parameter others, and those that the
-// messages of members name. Messages of the kind opaque stay where they are.
+// messages of members name. It removes the others, but only if a device of the user has joined: an
+// invitation must not take a message from its author. Messages of the kind opaque stay where they
+// are.
 func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, others []vocab.ID, last int64) (n int64, err error) {
 	return t.execBeside(ctx, "place messages", `WITH found AS MATERIALIZED (SELECT i.arrival, i.content_hash, i.sender_uri, i.activity, m.actor_uri IS NOT NULL AS is_member
 			FROM mls_inbox i LEFT JOIN conversation_members m ON m.conversation_id = @id AND m.actor_uri = i.sender_uri
@@ -197,7 +199,7 @@ func (t Joined) PlaceGroup(ctx context.Context, id uuid.UUID, group string, othe
 		said AS MATERIALIZED (SELECT coalesce(string_agg(left(activity, 65536), ' '), '') AS words FROM found WHERE is_member),
 		ranked AS (SELECT arrival, row_number() OVER (PARTITION BY content_hash
 				ORDER BY is_member DESC, sender_uri = ANY(@others::text[]) OR strpos(words, to_json(sender_uri)::text) > 0 DESC, arrival) AS place FROM found, said),
-		copies AS (DELETE FROM mls_inbox i USING ranked r WHERE i.arrival = r.arrival AND r.place > 1)
+		copies AS (DELETE FROM mls_inbox i USING ranked r, conversations c WHERE c.id = @id AND c.confirmed AND i.arrival = r.arrival AND r.place > 1)
 		UPDATE mls_inbox i SET conversation_id = @id, seq = @last + p.n FROM (SELECT arrival, row_number() OVER (ORDER BY arrival) AS n FROM ranked WHERE place = 1) AS p
 		WHERE i.arrival = p.arrival`, named{"id": id, "group": group, "others": texts(others), "last": last})
 }
@@ -303,10 +305,25 @@ type Behind struct {
 // have no copies outside of it, which other actors may have sent before. Messages.Lock must be
 // called first. IsTakenGroup recognizes the error that Confirm returns when another confirmed
 // conversation has the MLS group.
-func (t Joined) Confirm(ctx context.Context, id uuid.UUID) error {
-	_, err := t.execBeside(ctx, "confirm conversation", `WITH confirmed AS (UPDATE conversations SET confirmed = true WHERE id = $1 AND NOT confirmed RETURNING id, group_id)
-		DELETE FROM mls_inbox i USING confirmed c WHERE i.conversation_id IS NULL AND i.group_id = c.group_id AND i.kind <> 'opaque'
-			AND EXISTS (SELECT FROM mls_inbox k WHERE k.conversation_id = c.id AND k.content_hash = i.content_hash AND k.kind <> 'opaque')`, id)
+//
+// The parameter by is the actor whose Welcome let the device in, or the user if the device has sent
+// a message. In a conversation without a host, this actor is the only one that is known to be in
+// the group. So a message that several actors have sent becomes that of this actor, or else of an
+// actor that its last messages name, or else of the first sender that the user does not block.
+func (t Joined) Confirm(ctx context.Context, id uuid.UUID, by vocab.ID) error {
+	_, err := t.execBeside(ctx, "confirm conversation", `WITH confirmed AS (UPDATE conversations SET confirmed = true WHERE id = @id AND NOT confirmed RETURNING id, group_id, host_uri),
+		placed AS MATERIALIZED (SELECT k.arrival, k.content_hash, c.host_uri = '' AS is_hostless FROM mls_inbox k JOIN confirmed c ON k.conversation_id = c.id
+			WHERE k.kind <> 'opaque' AND EXISTS (SELECT FROM mls_inbox i WHERE i.conversation_id IS NULL AND i.group_id = c.group_id AND i.content_hash = k.content_hash AND i.kind <> 'opaque')),
+		copies AS (DELETE FROM mls_inbox i USING placed k, confirmed c
+			WHERE i.conversation_id IS NULL AND i.group_id = c.group_id AND i.content_hash = k.content_hash AND i.kind <> 'opaque'
+			RETURNING i.arrival, i.content_hash, i.sender_uri, i.object_uri, i.activity, i.content_at, i.blocked, i.received_at),
+		said AS MATERIALIZED (SELECT coalesce(string_agg(left(activity, 65536), ' '), '') AS words FROM
+			(SELECT activity FROM mls_inbox WHERE conversation_id = @id AND sender_uri = @by ORDER BY seq DESC NULLS LAST LIMIT 100) AS last),
+		sent AS (SELECT * FROM copies UNION ALL SELECT i.arrival, i.content_hash, i.sender_uri, i.object_uri, i.activity, i.content_at, i.blocked, i.received_at FROM mls_inbox i JOIN placed USING (arrival)),
+		author AS (SELECT DISTINCT ON (content_hash) sent.* FROM sent, said
+			ORDER BY content_hash, sender_uri = @by DESC, strpos(words, to_json(sender_uri)::text) > 0 DESC, blocked, arrival)
+		UPDATE mls_inbox i SET sender_uri = a.sender_uri, object_uri = a.object_uri, activity = a.activity, content_at = a.content_at, blocked = a.blocked, received_at = a.received_at
+			FROM placed k JOIN author a USING (content_hash) WHERE i.arrival = k.arrival AND k.is_hostless AND i.sender_uri <> a.sender_uri`, named{"id": id, "by": by})
 	return err
 }
 

@@ -101,7 +101,7 @@ func TestAConversationIsSharedOnceADeviceHasJoined(t *testing.T) {
 	for _, confirmed := range []bool{false, true} {
 		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
 			if confirmed {
-				if err := tx.Joined.Confirm(ctx, j.ID); err != nil {
+				if err := tx.Joined.Confirm(ctx, j.ID, bob); err != nil {
 					return err
 				}
 			}
@@ -143,7 +143,7 @@ func TestAnInvitationThatHasLapsedIsForgotten(t *testing.T) {
 			_, err = tx.Conversations.Continue(ctx, pair.ID, named.URI, false, now)
 		}
 		if err == nil {
-			err = tx.Joined.Confirm(ctx, taken.ID)
+			err = tx.Joined.Confirm(ctx, taken.ID, bob)
 		}
 		for n, w := range []user.Welcome{{Conversation: lapsed.ID, CreatedAt: now}, {Conversation: waiting.ID, CreatedAt: now.AddDate(0, 0, 10)}} {
 			if err != nil {
@@ -189,7 +189,7 @@ func TestAMessageUndoesNeitherThatADeviceHasJoinedNorTheEnd(t *testing.T) {
 			return err
 		}
 		write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
-			if err := tx.Joined.Confirm(ctx, j.ID); err != nil {
+			if err := tx.Joined.Confirm(ctx, j.ID, bob); err != nil {
 				return err
 			}
 			return tx.Conversations.Close(ctx, j.ID, bob, now, nil)

@@ -271,6 +271,9 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 	}
 	r.entry.seq = j.LastSeq + 1
 	isNew, err := r.tx.Messages.Add(ctx, r.row())
+	if err == nil && !isNew && !j.Confirmed && r.entry.sender != r.Me {
+		return r.keepCopy(ctx)
+	}
 	if err == nil && !isNew {
 		isNew, err = r.takeOver(ctx, members)
 	}
@@ -289,6 +292,20 @@ func (r *receiver) keepInOrder(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return Outcome{Kept: true, Reason: reason}, r.tellMessage(ctx, true)
+}
+
+// keepCopy stores a message that another actor has sent before, in a conversation that no device of
+// the user has joined. Any actor may have made such a conversation, and have named its members. So
+// the message stays outside of it until Joined.Confirm decides between the senders.
+func (r *receiver) keepCopy(ctx context.Context) (Outcome, error) {
+	row := r.row()
+	like, err := r.tx.Messages.FindLike(ctx, row)
+	isOwn := func(e user.InboxEntry) bool { return bytes.Equal(e.Hash, row.Hash) && e.Sender == row.Sender }
+	if err != nil || slices.ContainsFunc(like, isOwn) {
+		return Outcome{Reason: OutdatedMessage}, err
+	}
+	r.conversation, r.entry.seq = nil, 0
+	return r.keepUnplaced(ctx, UnknownGroup)
 }
 
 // takeOver stores a member's message in the place of the same one that came before in the name of

@@ -146,7 +146,7 @@ func (m *Members) keepOwn(ctx context.Context, tx *user.Tx, u vocab.Username, c 
 	r := &receiver{tx: tx, entry: e, conversation: j, Arrival: Arrival{Me: m.Local.ID(u), Activity: a, Sender: &vocab.Actor{ID: m.Local.ID(u)}, Now: m.Now()}}
 	kept, err := r.keepInOrder(ctx)
 	if err == nil && !j.Confirmed {
-		err = tx.Joined.Confirm(ctx, j.ID) // the device that made the message has joined
+		err = tx.Joined.Confirm(ctx, j.ID, r.Me) // the device that made the message has joined
 	}
 	if err != nil {
 		return Accepted{}, err

@@ -84,7 +84,7 @@ func (m *Members) noteJoined(ctx context.Context, u vocab.Username, c *user.Conv
 		if err := tx.Messages.Lock(ctx); err != nil {
 			return err
 		}
-		return tx.Joined.Confirm(ctx, c.ID)
+		return tx.Joined.Confirm(ctx, c.ID, m.Local.ID(u))
 	})
 	if err != nil && !user.IsTakenGroup(err) {
 		m.Log.WarnContext(ctx, "the conversation in which the user wrote stays an invitation until the next message", "user", u, "conversation", c.ID, "err", err)

@@ -55,7 +55,7 @@ func (r *Registry) ConfirmWelcome(ctx context.Context, u vocab.Username, id uuid
 			return err
 		}
 		if w.Conversation != uuid.Nil {
-			return tx.Joined.Confirm(ctx, w.Conversation)
+			return tx.Joined.Confirm(ctx, w.Conversation, w.Sender)
 		}
 		if group == "" {
 			return nil
@@ -89,7 +89,7 @@ func joinGroup(ctx context.Context, tx *user.Tx, w *user.Welcome, group string, 
 		if err := tx.Conversations.Join(ctx, j.ID, []vocab.ID{w.Sender}, user.RoleMember, 0); err != nil {
 			return err
 		}
-		return tx.Joined.Confirm(ctx, j.ID)
+		return tx.Joined.Confirm(ctx, j.ID, w.Sender)
 	}
 	taken, err := tx.Joined.IsGroupTaken(ctx, group)
 	if err == nil && taken {
