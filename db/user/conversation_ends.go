@@ -107,7 +107,8 @@ func (t Pairs) Close(ctx context.Context, partner, by vocab.ID, now time.Time) (
 
 // CloseHostedBy closes the encrypted conversations of a host that is gone. It also closes the
 // user's encrypted conversation of two with the host. The function tells, which may be nil, reports
-// whether an event may be added.
+// whether an event may be added. CloseHostedBy must be called before the relationships end, because
+// the events say whether the host is a contact.
 func (t Conversations) CloseHostedBy(ctx context.Context, host vocab.ID, now time.Time, tells func(trust string) bool) ([]vocab.ID, error) {
 	return t.closeWhere(ctx, ending{host, false, now, tells}, `(c.host_uri = @whose OR c.partner_uri = @whose)`, host)
 }

@@ -233,14 +233,14 @@ func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, no
 // actor from the user's groups, and closes the encrypted conversations that the actor hosts or has
 // with the user alone.
 func endRelationships(ctx context.Context, tx *user.Tx, e entry, actor vocab.ID, now time.Time) error {
+	if _, err := tx.Conversations.CloseHostedBy(ctx, actor, now, nil); err != nil { // while it can see the relationships
+		return err
+	}
 	changed, err := tx.Relationships.EndAll(ctx, actor, now)
 	if err != nil {
 		return err
 	}
 	if err := tx.Groups.LeaveAll(ctx, actor); err != nil {
-		return err
-	}
-	if _, err := tx.Conversations.CloseHostedBy(ctx, actor, now, nil); err != nil {
 		return err
 	}
 	if !changed {

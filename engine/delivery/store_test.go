@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -283,8 +284,11 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 		if err := tx.Groups.Add(ctx, friends, now); err != nil {
 			return err
 		}
-		hosted := user.JoinedConversation{ID: uuid.New(), URI: gone + "/conversations/1", Host: gone, GroupID: "g", Status: user.StatusActive, Confirmed: true}
+		hosted := user.JoinedConversation{ID: uuid.New(), URI: gone + "/conversations/1", Host: gone, GroupID: "g", Status: user.StatusActive}
 		if err := tx.Joined.Add(ctx, hosted, now); err != nil {
+			return err
+		}
+		if err := tx.Relationships.Set(ctx, user.Relationship{Type: user.Following, Actor: gone, Status: user.Accepted, Activity: "https://here.example/users/alice/activities/2"}, now); err != nil {
 			return err
 		}
 		if err := tx.Groups.AddMember(ctx, friends.ID, gone, "https://here.example/users/alice/activities/1", now); err != nil {
@@ -320,6 +324,9 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 		events, err := tx.Events.List(ctx, 0, 10)
 		if len(events) != 2 || events[0].Type != "conversation.closed" || events[1].Type != "relationship.changed" {
 			t.Errorf("events = %+v, want conversation.closed and relationship.changed", events)
+		}
+		if len(events) > 0 && !strings.Contains(string(events[0].Payload), `"trust":"contact"`) && !strings.Contains(string(events[0].Payload), `"trust": "contact"`) {
+			t.Errorf("the end is told with %s, want the trust of a contact", events[0].Payload)
 		}
 		return err
 	})

@@ -107,14 +107,14 @@ func checkDeletable(a *vocab.Activity) error {
 // many objects. The actor's activities are removed first, so that the objects in them need not be
 // blanked one by one.
 func forgetActor(ctx context.Context, tx *user.Tx, r *Received) (e Effects, err error) {
+	closed, err := tx.Conversations.CloseHostedBy(ctx, r.Actor.ID, r.Now, r.Tells) // while it can see the relationships
+	if err != nil {
+		return e, err
+	}
 	if e.Changed, err = tx.Relationships.EndAll(ctx, r.Actor.ID, r.endTime()); err != nil {
 		return e, err
 	}
 	knew, err := tx.Actors.Forget(ctx, r.Actor.ID)
-	if err != nil {
-		return e, err
-	}
-	closed, err := tx.Conversations.CloseHostedBy(ctx, r.Actor.ID, r.Now, r.Tells)
 	if err != nil {
 		return e, err
 	}
