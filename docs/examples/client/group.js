@@ -162,7 +162,7 @@ export class Group {
   async #readEntry(entry) {
     if (entry.seq <= this.#kept.read || this.#kept.lost) return []
     // A number that is left out is of an entry that the log has forgotten: one of its own, perhaps.
-    if (entry.seq > this.#kept.read + 1) for (const message of this.#kept.sent) message.mayBeSent = true
+    if (entry.seq > this.#kept.read + 1) for (const message of this.#kept.sent) if (message.message) message.mayBeSent = true
     this.#kept.read = entry.seq
     if (mls.headerOf(entry.content).group === this.#kept.id) this.#kept.last = entry.seq
     if (entry.kind === "commit") return this.#applyCommit(entry)

@@ -123,6 +123,23 @@ console.log(JSON.stringify(told))`, &got)
 	}
 }
 
+// A message that waits in the group before a reset was never sealed, so it was never sent. If the log
+// has forgotten some entries meanwhile, the message still goes on by itself.
+func TestAMessageThatWasNeverSealedIsNotHeld(t *testing.T) {
+	var got []map[string]any
+	playModules(t, `
+serve = (method, path) => path.endsWith("/messages") ? { status: 409, error: "past_epoch" } : { items: [{ seq: 9, kind: "proposal", content: '{"group":"none"}' }], more: false }
+const kept = { ...newGroup("g", { epoch: 8, members: [{ actor: "me" }, { actor: "bob" }] }), read: 3, sent: [{ text: "hello", to: ["me", "bob"] }, { text: "sealed", message: '"first"' }] }
+await new Group(await openStore(), "me", "c", kept).readLog()
+const marks = kept.sent.map(({ mayBeSent = false }) => mayBeSent)
+await new Group(await openStore(), "me", "c", kept).catchUp()
+console.log(JSON.stringify([{ marks, isHeld: kept.sent[0].isHeld, isSealed: Boolean(kept.sent[0].message) }]))`, &got)
+	want := []map[string]any{{"marks": []any{false, true}, "isHeld": false, "isSealed": true}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // A message waits until its epoch is too old. It is sealed anew, unless the log has forgotten some
 // of the entries since: it may have been one of them. Then the user decides.
 func TestAMessageThatMayHaveBeenSentIsNotSentAgainUnasked(t *testing.T) {
