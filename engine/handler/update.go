@@ -182,16 +182,16 @@ func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) 
 
 // updateActor renews the stored copy of an actor to which the user has a relationship or that is
 // in one of the user's groups, because deliveries use the inbox in the stored copy. The new copy
-// is the document that was fetched from the actor's own server, not the one in the Update. If no
-// relationship is accepted and no group has the actor, the actor is a stranger, and no event tells
-// of its Update.
+// is the document that was fetched from the actor's own server, not the one in the Update. If all
+// relationships are ones that only the actor has asked for, and no group has the actor, the actor is
+// a stranger, and no event tells of its Update.
 func updateActor(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	ties, err := tx.Relationships.FindAll(ctx, r.Actor.ID)
 	if err != nil {
 		return Effects{}, err
 	}
-	isStranger := false
-	if !slices.ContainsFunc(ties, func(t user.Relationship) bool { return t.Status == user.Accepted }) {
+	isStranger := !slices.ContainsFunc(ties, isWanted)
+	if isStranger {
 		groups, err := tx.Groups.ListOf(ctx, r.Actor.ID)
 		if err != nil || len(groups)+len(ties) == 0 {
 			return Effects{}, ignoredUnless(err)
@@ -200,4 +200,9 @@ func updateActor(ctx context.Context, tx *user.Tx, r *Received) (Effects, error)
 	}
 	changed, err := tx.Actors.Replace(ctx, r.Actor, r.Now)
 	return Effects{Silent: isStranger, Unchanged: !changed}, err
+}
+
+// isWanted reports whether the user has asked for a relationship or accepted it.
+func isWanted(r user.Relationship) bool {
+	return r.Status == user.Accepted || r.Type != user.Follower && r.Direction != user.Inbound
 }
