@@ -148,12 +148,15 @@ func reduceValue(name string, v any) any {
 // called name. If d has an id, that id is shown, unless d is a part of the outer document (see
 // parts) and names no maker. If d is a Link and not a part, its href is shown. If d has no id and
 // names its maker, d is shown only if it is a part, because its original could not be fetched. In
-// all other cases showPart shows d. Of the texts of d, only the name is shown.
+// all other cases showPart shows d. Of the texts of d, only the name is shown. A Link whose href is
+// not shown is left out, because nothing can be done with the rest of it.
 func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {
 	case err == nil && id != "" && (!parts[name] || isWork(d)):
 		return string(id)
+	case parts[name] && leadsNowhere(d):
+		return nil
 	case parts[name]:
 		return showPart(name, d)
 	case err == nil && d.isLink():
@@ -162,6 +165,13 @@ func showEmbedded(name string, d Doc) any {
 		return nil
 	}
 	return showPart(name, d)
+}
+
+// leadsNowhere reports whether a document is a Link whose href is not shown. PeerTube lists magnet
+// and WebSocket addresses of a video in such Links.
+func leadsNowhere(d Doc) bool {
+	t, err := d.Type()
+	return err == nil && t == "Link" && d.isLink() && showText("href", d.Text("href")) == nil
 }
 
 // isWork reports whether a document names its maker.

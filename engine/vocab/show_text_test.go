@@ -48,6 +48,9 @@ func TestShownAddresses(t *testing.T) {
 	for _, tt := range []struct{ name, object, want string }{
 		{"of the web and of mail", web, web},
 		{"one of several", `"url":["javascript:x","https://p.example/1"]`, `"url":["https://p.example/1"]`},
+		{"a Link whose address is not shown", `"url":[{"type":"Link","mediaType":"application/x-bittorrent","href":"magnet:?xt=urn:btih:1"},{"type":"Link","href":"https://p.example/1"}],"icon":{"type":"Link","href":"wss://p.example","mediaType":"x"}`,
+			`"url":[{"href":"https://p.example/1","type":"Link"}]`},
+		{"a Mention whose address is not shown", `"tag":{"href":"acct:bob@p.example","name":"@bob","type":"Mention"}`, `"tag":{"name":"@bob","type":"Mention"}`},
 		{"ids of other schemes", `"context":"tag:p.example,2026:1","conversation":"urn:uuid:1"`, `"context":"tag:p.example,2026:1","conversation":"urn:uuid:1"`},
 		{"texts for readers", `"name":"JavaScript: the good parts","oneOf":[{"name":"data: yes"}],"summary":"data: two"`, `"name":"JavaScript: the good parts","oneOf":[{"name":"data: yes"}],"summary":"data: two"`},
 		{"a place in words", `"location":"Java: the island"`, `"location":"Java: the island"`},
