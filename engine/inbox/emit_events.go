@@ -10,10 +10,13 @@ import (
 
 // emitEvents adds the activity's events to the event_outbox table of the user's database, in
 // the transaction that stores the activity. It adds none if the handler marked the activity as
-// silent, or if the activity may have been applied before and changes nothing now (see
-// isRepetition). Events that strangers cause beyond their budget are only counted.
+// silent, or if the activity may have been applied before and changes nothing now. Events that
+// strangers cause beyond their budget are only counted.
 func (p *applier) emitEvents(ctx context.Context, x *applying) error {
-	if x.effects.Silent || p.isRepetition(x) {
+	// A stale sender announced a change that could not be fetched. The renewer stores that
+	// change later without an event.
+	isRepetition := x.again && x.effects.Unchanged && !p.Actors.IsStale(x.Actor.ID)
+	if x.effects.Silent || isRepetition {
 		return nil
 	}
 	trust, err := trustOf(ctx, x)
@@ -35,13 +38,6 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 		}
 	}
 	return nil
-}
-
-// isRepetition reports whether an event may have told of the activity already, and nothing has
-// changed since. If the sender could not be fetched, it announced a change that this server does
-// not know yet. The renewer stores that change later without an event.
-func (p *applier) isRepetition(x *applying) bool {
-	return x.again && x.effects.Unchanged && !p.Actors.IsStale(x.Actor.ID)
 }
 
 // trustOf returns how far the user trusts the sender once the activity has taken effect.
