@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 )
 
-// Some activities that wait for alice make the drain panic. They are set aside, with their actors if
-// they were read, and the others are applied in order.
+// Some activities that wait for alice make the drain panic. They are set aside, with their actors
+// if they were read, and the others are applied in order.
 func TestADrainSetsAsideWhatMakesItPanic(t *testing.T) {
 	t.Parallel()
 	var s steps
