@@ -69,8 +69,8 @@ func classShare(class Class, limit int) int {
 const slowOpen = 20 * time.Millisecond
 
 // openings limits how many connections of a class may be in the first slowOpen of being opened. To
-// open one is work for processors: of the machine of PostgreSQL, which often is this one, and of the
-// engine. Without the limit, activities that name many users would have all of the class's
+// open one is work for processors: of the machine of PostgreSQL, which often is this one, and of
+// the engine. Without the limit, activities that name many users would have all of the class's
 // connections opened at once, and everybody else would wait for that.
 func openings(class Class) int {
 	if class == Owner {

@@ -183,8 +183,8 @@ func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) 
 // updateActor renews the stored copy of an actor to which the user has a relationship or that is
 // in one of the user's groups, because deliveries use the inbox in the stored copy. The new copy
 // is the document that was fetched from the actor's own server, not the one in the Update. If all
-// relationships are ones that only the actor has asked for, and no group has the actor, the actor is
-// a stranger, and no event tells of its Update.
+// relationships are ones that only the actor has asked for, and no group has the actor, the actor
+// is a stranger, and no event tells of its Update.
 func updateActor(ctx context.Context, tx *user.Tx, r *Received) (Effects, error) {
 	ties, err := tx.Relationships.FindAll(ctx, r.Actor.ID)
 	if err != nil {

@@ -123,8 +123,8 @@ console.log(JSON.stringify(told))`, &got)
 	}
 }
 
-// A message that waits in the group before a reset was never sealed, so it was never sent. If the log
-// has forgotten some entries meanwhile, the message still goes on by itself.
+// A message that waits in the group before a reset was never sealed, so it was never sent. If the
+// log has forgotten some entries meanwhile, the message still goes on by itself.
 func TestAMessageThatWasNeverSealedIsNotHeld(t *testing.T) {
 	var got []map[string]any
 	playModules(t, `
