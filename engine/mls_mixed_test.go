@@ -197,6 +197,7 @@ func (r *mixedRoom) commitWins(t *testing.T) {
 	}
 	first := r.host().conversation(t).LastSeq + 1
 	r.sam.send(t, r.sam.commit(t))
+	enginetest.Eventually(t, "the host has put sam's commit in order", func() bool { return r.host().conversation(t).LastSeq >= first })
 	for i, s := range late {
 		if s.conclude(t, commits[i], s.propose(t, commits[i]), &accepted{}) {
 			t.Errorf("%s ends an epoch that sam has ended", s.name)

@@ -88,8 +88,12 @@ func TestACopyThatComesBeforeAGroupWithoutAHostHidesNoMessage(t *testing.T) {
 			h.want("before the group is known", placed, "application mallory f", "application mallory f", "application dave f", "application erin f")
 			h.sends(mine, "Welcome", h.group.Welcome(h.device))
 			h.sends(mine, "PrivateMessage", h.group.Message(), "activity.to", last)
-			h.want("in the group", placed, "application 1 dave t", "application 2 erin t", "application 3 dave t")
+			h.want("of an invitation", placed, "application mallory f", "application mallory f", "application 1 dave t", "application 2 erin t", "application 3 dave t")
 			h.want("state", stateOfJoined, "active 0 1 3 3 f")
+			if err := h.join(""); err != nil {
+				t.Fatal(err)
+			}
+			h.want("in the group", placed, "application 1 dave t", "application 2 erin t", "application 3 dave t")
 		})
 	}
 }
