@@ -79,15 +79,15 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 
 // freeAddress returns a free address on loopback other than the parameter given. Its port is below
 // the range for outgoing connections, so that no outgoing connection takes the port while the
-// engine restarts.
+// engine restarts, and above the ports of tests that may run beside it.
 func freeAddress(ctx context.Context, given string) (string, error) {
 	var lc net.ListenConfig
 	for range 100 {
-		n, err := rand.Int(rand.Reader, big.NewInt(10_000))
+		n, err := rand.Int(rand.Reader, big.NewInt(2_500))
 		if err != nil {
 			return "", err
 		}
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+int(n.Int64())))
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(30_000+int(n.Int64())))
 		if address == given {
 			continue
 		}
