@@ -102,8 +102,8 @@ func (t Events) DropEmitted(ctx context.Context, emitted int64, keep int) (more 
 // DropWaiting is called once DropEmitted has nothing more to drop. It drops the oldest events,
 // emitted or not, until l.Waiting are left. If the events exceed only l.Bytes, it drops the oldest
 // tenth. An event of the type stream.gap then stands for the dropped events that were not emitted,
-// and says how many they are. DropWaiting drops at most eventBatch events, and reports in the
-// result more whether there are more than l.Waiting.
+// and says how many they are. DropWaiting drops at most eventBatch events. The result more
+// is true if it has dropped some, and more than l.Waiting are left.
 func (t Events) DropWaiting(ctx context.Context, l EventLimits) (more bool, err error) {
 	excess, err := t.countExcess(ctx, l)
 	if err != nil || excess <= 0 {
@@ -112,7 +112,7 @@ func (t Events) DropWaiting(ctx context.Context, l EventLimits) (more bool, err 
 	if err := t.lockEvents(ctx); err != nil {
 		return false, err
 	}
-	_, err = t.execBeside(ctx, "drop events that wait", `WITH cut AS (
+	dropped, err := t.execBeside(ctx, "drop events that wait", `WITH cut AS (
 			SELECT seq FROM event_outbox ORDER BY seq OFFSET $1 LIMIT 1
 		), gone AS (
 			DELETE FROM event_outbox e USING cut WHERE e.seq < cut.seq RETURNING e.seq, CASE e.type WHEN 'stream.gap' THEN (e.payload ->> 'missing')::bigint ELSE 1 END AS missing
@@ -121,8 +121,8 @@ func (t Events) DropWaiting(ctx context.Context, l EventLimits) (more bool, err 
 				(SELECT coalesce(sum(missing), 0) FROM gone WHERE seq > w.emitted) + CASE e.type WHEN 'stream.gap' THEN (e.payload ->> 'missing')::bigint ELSE 1 END)
 			FROM cut, event_window w WHERE e.seq = cut.seq AND e.seq > w.emitted
 		)
-		UPDATE event_window SET kept = kept - (SELECT count(*) FROM gone)`, min(excess, eventBatch), uuid.Must(uuid.NewV7()).String())
-	return excess > eventBatch, err
+		UPDATE event_window SET kept = kept - (SELECT count(*) FROM gone) WHERE EXISTS (SELECT FROM gone)`, min(excess, eventBatch), uuid.Must(uuid.NewV7()).String())
+	return excess > eventBatch && dropped > 0, err
 }
 
 // countExcess returns the number of events that DropWaiting has to drop. It takes no lock, because

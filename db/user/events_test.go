@@ -207,6 +207,23 @@ func TestManyEventsAreDroppedInSeveralTransactions(t *testing.T) {
 	})
 }
 
+// The window of events counts more events than there are. The dropping ends all the same.
+func TestDroppingEndsIfTooManyEventsAreCounted(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	addEvents(t, databaseOf(t, c, u), `SELECT generate_series(1, 5)`)
+	limits := user.EventLimits{Waiting: 1000, Bytes: 1 << 30}
+	trim(t, c, u, 0, 10, limits)
+	run(t, databaseOf(t, c, u), `UPDATE event_window SET kept = 1000000`)
+	write(t, c, u, func(ctx context.Context, tx *user.Tx) error {
+		more, err := tx.Events.DropWaiting(ctx, limits)
+		if more {
+			t.Error("there is more to drop, but nothing was dropped")
+		}
+		return err
+	})
+}
+
 func TestIDsOfEventsNeverFall(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
