@@ -87,8 +87,7 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 
 // handOver delivers the activity to a user of this server. The delivery needs no signature. But it
 // waits until the sender's keys can be read, because the document of the sender's actor contains
-// keys, too. The hand-over ends before the lease of the delivery does, even if a database does not
-// answer.
+// keys, too. The hand-over is given up after margin, even if a database does not answer.
 func (s *sender) handOver(ctx context.Context, r *row) result {
 	if _, err := s.loadKeys(ctx, r); err != nil {
 		return s.awaitKeys(r, err)

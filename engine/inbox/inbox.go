@@ -116,7 +116,7 @@ type applying struct {
 	stored    bool            // set by persist: the activity is in the user's database
 	asks      bool            // set by persist: it changes or takes back a request (see isAboutRequest)
 	told      *bool           // set by mayTell: whether the budget of strangers has room for the activity's events; nil until the budget was asked
-	rejected  *bool           // set by rejects: whether the domain's budget has room for a Reject; nil until the budget was asked
+	rejected  *bool           // set by rejects: whether the budgets have room for a Reject; nil until they were asked
 	outcome   string
 	reason    string // the reason why it is ignored
 }
