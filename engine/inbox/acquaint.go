@@ -140,11 +140,11 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 	if len(fresh) == 0 {
 		return nil
 	}
-	strangers, err := i.budgets.countStrangers(ctx, x, fresh)
-	if err != nil || strangers == 0 {
+	strangers, err := i.budgets.findStrangers(ctx, x, fresh)
+	if err != nil || len(strangers) == 0 {
 		return err
 	}
-	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), strangers)
+	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), len(strangers))
 }
 
 // refusedUnread returns the reason why a user who has had nothing to do with the sender will not

@@ -94,6 +94,7 @@ type receiving struct {
 	proven     bool                                 // set by resolveAddressing: the object is from a group's Announce, with its author's proof; see handler.Received
 	reader     vocab.Username                       // set by resolveAddressing: the user in whose name the objects were fetched; zero for the instance actor
 	followers  map[vocab.ID]map[vocab.Username]bool // set by followersOf: for each actor that was looked up, the users who may follow it
+	strangers  map[vocab.Username]bool              // set by chargeFanOut: the recipients who are counted, which are none if the activity is free
 	target     *vocab.Actor                         // set by resolveAddressing: the target of a Move that both accounts confirm
 	refused    error                                // set by resolveAddressing: the answer if some recipients were left out; the peer then retries
 	unkept     string                               // the reason why the activity is stored for nobody, if Receive has found one

@@ -104,7 +104,7 @@ func (x *receiving) paidBy() string {
 }
 
 // chargeFanOut counts the recipients who follow neither the activity's actor nor the actor that
-// passes it on (see countStrangers) against the party that pays (see paidBy). It counts a
+// passes it on (see findStrangers) against the party that pays (see paidBy). It counts a
 // recipient even if the user will ignore the activity, because each recipient costs a transaction
 // in a user's database. One of the counted recipients is free, because the request itself was
 // counted. Recipients who follow one of the two actors cost nothing.
@@ -112,14 +112,15 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
 	}
-	strangers, err := b.countStrangers(ctx, x, x.Recipients)
-	if err != nil || strangers < 2 {
+	strangers, err := b.findStrangers(ctx, x, x.Recipients)
+	if err != nil || len(strangers) < 2 {
 		return err
 	}
 	if err := limitFault(b.bounds.fannedOut.Ready(x.paidBy())); err != nil {
 		return err
 	}
-	b.bounds.fannedOut.Spend(x.paidBy(), strangers-1)
+	b.bounds.fannedOut.Spend(x.paidBy(), len(strangers)-1)
+	x.strangers = setOf(strangers)
 	return nil
 }
 
@@ -139,27 +140,26 @@ func (b *budgets) limitDeletions(x *receiving, take func() error) error {
 	return nil
 }
 
-// countStrangers returns how many of the recipients follow neither the activity's actor nor the
+// findStrangers returns the recipients who follow neither the activity's actor nor the
 // actor that passes it on. If a user of this server passes the activity on, that user's followers
 // are counted, too, because they do not follow the domain that pays.
-func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
+func (b *budgets) findStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (strangers []vocab.Username, err error) {
 	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var passed map[vocab.Username]bool
 	if x.passer != nil && !b.Local.IsLocal(x.passer.ID) {
 		if passed, err = x.followersOf(ctx, b.Store, x.passer.ID); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	n := 0
 	for _, u := range recipients {
 		if !followers[u] && !passed[u] {
-			n++
+			strangers = append(strangers, u)
 		}
 	}
-	return n, nil
+	return strangers, nil
 }
 
 // limitStored removes the recipients for which too much of the sender's domain was stored lately.

@@ -33,7 +33,7 @@ func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 	}
 	x.meant = x.meantFor(i.Deps)
 	raw := writeStored(x.Activity)
-	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients,
+	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients, Unasked: x.strangers,
 		Item: func(u vocab.Username) intake.Item { return i.itemFor(x, u, raw) },
 		Row:  func() instance.Intake { return i.rowOf(x) }})
 }

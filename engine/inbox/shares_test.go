@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"log/slog"
+	"maps"
 	"testing"
 	"time"
 
@@ -101,6 +102,35 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	if !i.mayTell(from("good.example", "Like"), user.TrustStranger) {
 		t.Error("another domain pays for it")
 	}
+}
+
+// The recipients who are counted, because they follow neither the actor nor the one that passes its
+// activity on, did not ask for the activity.
+func TestRecipientsWhoAreCountedDidNotAskForTheActivity(t *testing.T) {
+	t.Parallel()
+	b := &budgets{Deps: Deps{Local: actor.NewLocal("https://us.example", nil, nil, "")}, bounds: newBounds(time.Now)}
+	const carol, group = "https://peer.example/carol", "https://group.example/1"
+	x := &receiving{signer: &vocab.Actor{ID: group}, passer: &vocab.Actor{ID: group}, followers: map[vocab.ID]map[vocab.Username]bool{
+		carol: setOf(usernames(t, "alice")), group: setOf(usernames(t, "bob"))}}
+	x.Actor, x.Recipients = &vocab.Actor{ID: carol}, usernames(t, "alice", "bob", "dave", "erin")
+	if err := b.chargeFanOut(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if want := setOf(usernames(t, "dave", "erin")); !maps.Equal(x.strangers, want) {
+		t.Errorf("counted are %v, want %v", x.strangers, want)
+	}
+}
+
+func usernames(t *testing.T, names ...string) (users []vocab.Username) {
+	t.Helper()
+	for _, name := range names {
+		u, err := vocab.ParseUsername(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		users = append(users, u)
+	}
+	return users
 }
 
 // A flood of ignored activities uses bounded memory while their records are not yet written.

@@ -13,6 +13,7 @@ import (
 // Arrival is an accepted activity with its recipients, of which there is at least one.
 type Arrival struct {
 	Recipients []vocab.Username
+	Unasked    map[vocab.Username]bool     // recipients who follow no actor that sends the activity, while others get it too; see turns
 	Item       func(u vocab.Username) Item // returns the activity's item for the recipient u
 	Row        func() instance.Intake      // returns the activity's row, for all recipients
 }
@@ -43,6 +44,7 @@ type entry struct {
 	number int64      // its number in the order of arrival
 	row    *row       // its row in the journal, or the one to be written there; nil for an entry whose request waits for the commit
 	answer chan error // answers the request that waits; nil for an entry with a row
+	asked  bool       // false when the user did not ask for the activity, and no request waits for the entry
 	given  bool       // true when the request no longer waits
 	letter *letter    // its place in the queue; nil for an entry that a drain applies
 }
@@ -58,7 +60,7 @@ func (e *entry) size() int64 { return min(e.item.Size(), maxSize) }
 // activity may still be committed. When u is stalled, the fault is errStalled, and the entry
 // holds its place until keepInJournal has written it to the journal.
 func (i *Intake) submitItem(ctx context.Context, u vocab.Username, item Item) (*entry, error) {
-	e := &entry{item: item, answer: make(chan error, 1)}
+	e := &entry{item: item, asked: true, answer: make(chan error, 1)}
 	if err := i.queueEntry(u, e); err != nil {
 		return e, err
 	}
@@ -118,9 +120,10 @@ func (i *Intake) uncountEntry(e *entry) {
 
 // placing is an activity that has its places in the queues and is being written to the journal.
 type placing struct {
-	in     instance.Intake
-	row    *row
-	places map[vocab.Username]*entry
+	in      instance.Intake
+	row     *row
+	unasked map[vocab.Username]bool
+	places  map[vocab.Username]*entry
 }
 
 // keepInJournal makes the activity durable for its recipients in one row of the journal, and hands
@@ -130,7 +133,7 @@ type placing struct {
 // are left out. Then keepInJournal returns the reason, although the other recipients have the
 // activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
-	p, refusal, err := i.placeActivity(a.Row(), refused)
+	p, refusal, err := i.placeActivity(a, refused)
 	if err != nil {
 		return err
 	}
@@ -155,10 +158,11 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 // stalled recipients whose backlog is full, or whose drain cannot keep up, and returns the reason
 // in the result refusal. If it cannot place the activity for any recipient, it returns the reason
 // in err.
-func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
+func (i *Intake) placeActivity(a Arrival, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	p = &placing{in: in}
+	in := a.Row()
+	p = &placing{in: in, unasked: a.Unasked}
 	recipients := in.Recipients
 	p.row = i.journal.openRow(in)
 	reserved, refusal := i.reserveBacklogs(&p.in, refused)
@@ -220,7 +224,7 @@ func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	p.in.Number, p.in.ReceivedAt = i.Store.Instance.Journal.AssignNumber(), i.Now()
 	p.places = make(map[vocab.Username]*entry, len(recipients))
 	for _, u := range recipients {
-		w, e := i.writer(u), &entry{number: p.in.Number, row: p.row}
+		w, e := i.writer(u), &entry{number: p.in.Number, row: p.row, asked: !p.unasked[u]}
 		if err := w.reserve(e); err != nil {
 			for u, e := range p.places {
 				i.writers[u].withdraw(e)

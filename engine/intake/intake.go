@@ -108,6 +108,7 @@ type Intake struct {
 	Backlogs *Backlogs
 	journal  *journal
 	slots    slots
+	turns    *turns
 	work     *Background
 	outage   outage
 	metrics  metrics
@@ -121,7 +122,7 @@ type Intake struct {
 // New returns an intake. Start makes it apply the activities that an earlier process left in the
 // journal.
 func New(d Deps) *Intake {
-	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(d.Log), tendTime: journalTime, writers: map[vocab.Username]*writer{}}
+	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), turns: newTurns(), work: NewBackground(d.Log), tendTime: journalTime, writers: map[vocab.Username]*writer{}}
 	i.metrics = newMetrics(d.Metrics, func() float64 { return float64(len(i.Stalled())) })
 	i.journal = newJournal(i)
 	return i

@@ -141,15 +141,20 @@ func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Use
 	return i, users
 }
 
-// accept passes an activity of a sender, for the given users, to the intake.
-func accept(ctx context.Context, i *Intake, sender string, n int, users ...vocab.Username) error {
+// arrival returns an activity of a sender, for the given users.
+func arrival(sender string, n int, users ...vocab.Username) Arrival {
 	id := fmt.Sprintf("https://peer.example/%s/%07d", sender, n)
-	return i.Accept(ctx, Arrival{Recipients: users,
+	return Arrival{Recipients: users,
 		Item: func(vocab.Username) Item { return &note{id, time.Now()} },
 		Row: func() instance.Intake {
 			return instance.Intake{Key: instance.KeyOf(vocab.ID(id), "https://peer.example/"+vocab.ID(sender)), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
 				Recipients: users, Payer: "peer.example"}
-		}})
+		}}
+}
+
+// accept passes an activity of a sender, for the given users, to the intake.
+func accept(ctx context.Context, i *Intake, sender string, n int, users ...vocab.Username) error {
+	return i.Accept(ctx, arrival(sender, n, users...))
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

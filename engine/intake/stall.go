@@ -40,6 +40,7 @@ func (w *writer) beginStall(after time.Duration) {
 	if w.stall != nil {
 		return
 	}
+	w.endWait()
 	w.stall = &stall{since: time.Now(), wake: make(chan struct{}, 1)}
 	if !w.intake.closed {
 		d := &drain{intake: w.intake, writer: w, stall: w.stall, limit: maxBatch}

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
@@ -23,7 +24,11 @@ type writer struct {
 	intake *Intake
 	user   vocab.Username
 	box    *mailbox.Mailbox[*user.Tx, *entry]
-	stall  *stall // guarded by the intake's mu; nil while the user is not stalled
+
+	// Guarded by the intake's mu.
+	stall *stall        // nil while the user is not stalled
+	asked int64         // the number of the last entry that the user asked for
+	hurry chan struct{} // closed when such an entry arrives or the user is stalled; nil unless the writer waits for its turn
 }
 
 func newWriter(i *Intake, u vocab.Username) *writer {
@@ -44,6 +49,10 @@ func (w *writer) reserve(e *entry) (err error) {
 		w.intake.Places.Give(e.row.payer, 1)
 		w.intake.journal.endEntry(e, err)
 	})
+	if err == nil && e.asked {
+		w.asked = e.number
+		w.endWait()
+	}
 	return err
 }
 
@@ -67,10 +76,55 @@ func (w *writer) withdraw(e *entry) {
 
 // connect runs a transaction of the user's database, if the writer may commit now.
 func (w *writer) connect(use func(context.Context, *user.Tx) error) error {
+	defer w.takeTurn()()
 	if err := w.checkUsable(); err != nil {
 		return err
 	}
 	return w.intake.writeUser(w.user, use)
+}
+
+// takeTurn waits for the writer's turn, if its user asked for none of its entries. It waits no
+// longer when an entry arrives for which the user asked, when the user is stalled, or when the
+// intake closes. The result ends the turn.
+func (w *writer) takeTurn() (end func()) {
+	payer, hurry := w.beginWait()
+	if hurry == nil {
+		return func() {}
+	}
+	turns := w.intake.turns
+	turn := turns.ask(payer)
+	select {
+	case <-turn:
+	case <-hurry:
+	case <-w.intake.work.closing:
+	}
+	leave := sync.OnceFunc(func() { turns.leave(payer, turn) })
+	slow := time.AfterFunc(turns.slow, leave)
+	return func() {
+		slow.Stop()
+		leave()
+	}
+}
+
+// beginWait returns the payer in whose name the writer has to wait for its turn, and a channel that
+// is closed when it need not wait any longer. The channel is nil if the writer need not wait.
+func (w *writer) beginWait() (payer string, hurry chan struct{}) {
+	w.intake.mu.Lock()
+	defer w.intake.mu.Unlock()
+	first, ok := w.box.First()
+	if !ok || first.number <= w.asked || w.stall != nil {
+		return "", nil
+	}
+	w.hurry = make(chan struct{})
+	return first.item.Payer(), w.hurry
+}
+
+// endWait ends the writer's wait for its turn. The caller holds the intake's mu.
+func (w *writer) endWait() {
+	if w.hurry != nil {
+		close(w.hurry)
+		w.hurry = nil
+	}
 }
 
 // checkUsable returns the reason why the writer may commit nothing now, or nil. If the intake is

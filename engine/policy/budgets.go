@@ -69,7 +69,7 @@ var (
 		Beyond: "503; its other recipients get it"})
 
 	FanOut = newBudget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
-		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
+		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored; a few of their databases are written at a time, by turns of the domains", Beyond: "429"})
 	Rejections      = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Domain, Rate: Daily(1000), Beyond: "the Follow is ignored"})
 	ActorRejections = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Sender, Rate: Daily(1), Note: "for each user", Beyond: "the Follow is ignored"})
 	Deletions       = newBudget(Budget{Bounds: "Deletes of an account that is gone, which need no signature of it", Payer: Sender,
