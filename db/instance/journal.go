@@ -117,6 +117,11 @@ func (j Journal) Resubmit(ctx context.Context, in Intake) error {
 }
 
 func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch any) (row IntakeRow, err error) {
+	addWaiting := ""
+	if len(in.Waiting) > 0 {
+		addWaiting = `, waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes)
+			SELECT u, seq, payer, bytes FROM taken, unnest(@waiting::text[]) u ON CONFLICT DO NOTHING)`
+	}
 	err = j.on.QueryRow(ctx, `WITH taken AS (
 			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, signed_at, forwarders, payer) OVERRIDING SYSTEM VALUE
 			SELECT coalesce(nullif(@number::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), @uri, @actor, @raw, @fetched,
@@ -128,8 +133,7 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 				signed_at = greatest(intake.signed_at, excluded.signed_at),
 				forwarders = CASE WHEN intake.forwarders IS NOT NULL AND excluded.forwarders IS NOT NULL
 					THEN ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)) END
-			RETURNING seq, rev, payer, `+intakeBytes+` AS bytes),
-		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM taken, unnest(@waiting::text[]) u ON CONFLICT DO NOTHING)
+			RETURNING seq, rev, payer, `+intakeBytes+` AS bytes)`+addWaiting+`
 		SELECT seq, rev FROM taken`,
 		pgx.NamedArgs{"epoch": epoch, "number": in.Number, "uri": in.Key.URI[:], "actor": in.Key.Actor[:], "raw": string(in.Raw), "fetched": string(in.Fetched),
 			"recipients": names(in.Recipients), "named": names(in.Named), "waiting": names(in.Waiting), "received": postgres.TimeOrNull(in.ReceivedAt),

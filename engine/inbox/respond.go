@@ -32,10 +32,9 @@ func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 		return err
 	}
 	x.meant = x.meantFor(i.Deps)
-	raw := writeStored(x.Activity)
 	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients, Unasked: x.strangers,
-		Item: func(u vocab.Username) intake.Item { return i.itemFor(x, u, raw) },
-		Row:  func() instance.Intake { return i.rowOf(x) }})
+		ItemFor: i.itemsOf(x),
+		Row:     func() instance.Intake { return i.rowOf(x) }})
 }
 
 // writeOpenly encodes the activity without hidden recipients. If the activity has none,
@@ -70,14 +69,20 @@ func (x *receiving) meantFor(d Deps) map[vocab.Username]bool {
 	return users
 }
 
-// itemFor returns the activity in the form in which it is applied for one recipient.
-func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
-	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor,
-		Proven: x.proven, Target: x.target, Named: x.meant[u], Now: i.Now(), Signed: x.signedAt()}
+// itemsOf returns a function that returns the activity in the form in which it is applied for one
+// recipient. The function does not read x, whose request may have ended.
+func (i *Inbox) itemsOf(x *receiving) func(vocab.Username) intake.Item {
+	common := applying{raw: writeStored(x.Activity), payer: x.paidBy(), fetched: x.fetched, documents: x.documents, reader: x.reader,
+		Received: handler.Received{Activity: x.Activity, Actor: x.Actor, Proven: x.proven, Target: x.target, Now: i.Now(), Signed: x.signedAt()}}
 	if x.passer != nil {
-		r.Forwarders = []*vocab.Actor{x.passer}
+		common.Forwarders = []*vocab.Actor{x.passer}
 	}
-	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, documents: x.documents, reader: x.reader, Received: r}
+	meant := x.meant
+	return func(u vocab.Username) intake.Item {
+		item := common
+		item.User, item.Me, item.Named = u, i.Local.ID(u), meant[u]
+		return &item
+	}
 }
 
 // signedAt returns when the request was signed: the earliest time that its signatures give. It is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -14,7 +15,7 @@ import (
 type Arrival struct {
 	Recipients []vocab.Username
 	Unasked    map[vocab.Username]bool     // recipients who follow no actor that sends the activity, while others get it too; see turns
-	Item       func(u vocab.Username) Item // returns the activity's item for the recipient u
+	ItemFor    func(u vocab.Username) Item // returns the activity's item for the recipient u; is also called after Accept has returned
 	Row        func() instance.Intake      // returns the activity's row, for all recipients
 }
 
@@ -26,7 +27,7 @@ func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 		return i.keepInJournal(ctx, a, nil)
 	}
 	u := a.Recipients[0]
-	e, err := i.submitItem(ctx, u, a.Item(u))
+	e, err := i.submitItem(ctx, u, a.ItemFor(u))
 	if errors.Is(err, errStalled) {
 		return i.keepInJournal(ctx, a, e)
 	}
@@ -126,31 +127,37 @@ type placing struct {
 	places  map[vocab.Username]*entry
 }
 
+// headStart is the time from the moment when an activity for several recipients is durable until
+// their writers begin. The answer to the peer is sent meanwhile. The writers would keep the
+// processors from it for as long as a few transactions take.
+const headStart = time.Millisecond
+
 // keepInJournal makes the activity durable for its recipients in one row of the journal, and hands
-// it to their writers. For stalled recipients the activity waits in the journal. If the only
-// recipient is stalled, the parameter refused is the entry that holds the activity's place;
-// otherwise it is nil. Stalled recipients whose backlog is full, or whose drain cannot keep up,
-// are left out. Then keepInJournal returns the reason, although the other recipients have the
-// activity.
+// it to their writers after headStart. For stalled recipients the activity waits in the journal. If
+// the only recipient is stalled, the parameter refused is the entry that holds the activity's place;
+// otherwise it is nil. Stalled recipients whose backlog is full, or whose drain cannot keep up, are
+// left out. Then keepInJournal returns the reason, although the other recipients have the activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
 	p, refusal, err := i.placeActivity(a, refused)
 	if err != nil {
 		return err
 	}
 	defer i.work.running.Done()
-	if refused == nil {
-		for u, e := range p.places {
-			e.item = a.Item(u)
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalTime) // a request that is cancelled must not leave the outcome unknown
 	defer cancel()
 	at, err := i.Store.Instance.Journal.Accept(ctx, p.in)
 	i.noteInstance(err)
-	i.handOver(p, at, err)
 	if err != nil {
+		i.handOver(p, at, err)
 		return err
 	}
+	i.work.Go(func() {
+		i.work.Pause(headStart)
+		for _, u := range p.in.Recipients {
+			p.places[u].item = a.ItemFor(u)
+		}
+		i.handOver(p, at, nil)
+	})
 	return refusal
 }
 

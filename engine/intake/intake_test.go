@@ -145,7 +145,7 @@ func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Use
 func arrival(sender string, n int, users ...vocab.Username) Arrival {
 	id := fmt.Sprintf("https://peer.example/%s/%07d", sender, n)
 	return Arrival{Recipients: users,
-		Item: func(vocab.Username) Item { return &note{id, time.Now()} },
+		ItemFor: func(vocab.Username) Item { return &note{id, time.Now()} },
 		Row: func() instance.Intake {
 			return instance.Intake{Key: instance.KeyOf(vocab.ID(id), "https://peer.example/"+vocab.ID(sender)), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
 				Recipients: users, Payer: "peer.example"}

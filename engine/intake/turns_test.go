@@ -72,7 +72,7 @@ func holdTurn(t *testing.T) (i *Intake, h held, first vocab.Username, others []v
 	i.turns.free, i.turns.slow = 1, time.Hour
 	unasked := map[vocab.Username]bool{users[0]: true, users[1]: true, users[2]: true}
 	a := arrival("stranger", 1, users...)
-	a.Unasked, a.Item = unasked, func(u vocab.Username) Item { return &note{"https://peer.example/stranger/" + u.String(), time.Now()} }
+	a.Unasked, a.ItemFor = unasked, func(u vocab.Username) Item { return &note{"https://peer.example/stranger/" + u.String(), time.Now()} }
 	if err := i.Accept(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +151,22 @@ func TestClosingEndsTheWaitForATurn(t *testing.T) {
 	}
 	if n := rowsOf(t, i); n != 1 {
 		t.Errorf("the journal has %d rows, want one for the other users", n)
+	}
+}
+
+// A process that ends in the head start of an activity leaves it to the next process.
+func TestClosingInTheHeadStartLosesNothing(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice", "bob")
+	if err := accept(t.Context(), i, "carol", 1, users...); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if committed, rows := len(s.of("carol")), rowsOf(t, i); committed < len(users) && rows != 1 || committed == len(users) && rows != 0 {
+		t.Errorf("%d of %d users have it, and the journal has %d rows", committed, len(users), rows)
 	}
 }
 
