@@ -134,9 +134,10 @@ const headStart = time.Millisecond
 
 // keepInJournal makes the activity durable for its recipients in one row of the journal, and hands
 // it to their writers after headStart. For stalled recipients the activity waits in the journal. If
-// the only recipient is stalled, the parameter refused is the entry that holds the activity's place;
-// otherwise it is nil. Stalled recipients whose backlog is full, or whose drain cannot keep up, are
-// left out. Then keepInJournal returns the reason, although the other recipients have the activity.
+// the only recipient is stalled, the parameter refused is the entry that holds the activity's
+// place; otherwise it is nil. Stalled recipients whose backlog is full, or whose drain cannot keep
+// up, are left out. Then keepInJournal returns the reason, although the other recipients have the
+// activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
 	p, refusal, err := i.placeActivity(a, refused)
 	if err != nil {
