@@ -161,6 +161,19 @@ type Effects struct {
 	TakenAway     vocab.ID   // the id of something that a stranger deleted or undid before it arrived; the id is not stored
 }
 
+// Trust returns how far the user trusts the sender, as far as the activity has taken effect.
+func (r *Received) Trust(ctx context.Context, tx *user.Tx) (string, error) {
+	if r.Follows {
+		return user.TrustContact, nil
+	}
+	for _, kind := range user.FriendTypes {
+		if is, err := tx.Relationships.IsAccepted(ctx, kind, r.Actor.ID); err != nil || is {
+			return user.TrustContact, err
+		}
+	}
+	return user.TrustStranger, nil
+}
+
 // isReached reports whether the activity was sent to the user: it names the user, or the user
 // follows the sender. Otherwise it only concerns something of the user's.
 func (r *Received) isReached() bool { return r.Named || r.Follows }

@@ -130,7 +130,7 @@ func TestHandlersLeaveAloneWhatRecipientsShare(t *testing.T) {
 		}
 		before := string(a.Doc.JSON())
 		err = s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
-			_, err := s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now(), Applied: s.Now()})
+			_, err := s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now(), Applied: s.Now(), Tells: func(string) bool { return true }})
 			return err
 		})
 		if err != nil {

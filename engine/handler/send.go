@@ -19,13 +19,14 @@ type sender struct {
 	local *actor.Local
 	user  vocab.Username
 	now   time.Time
+	cause *Received // nil if the user or a Listing is the cause
 
 	spelling vocab.Spelling // how other servers write the ids that the activities name, besides the recipient's id
 }
 
 // newSender returns a sender for the activities that the received one causes.
 func (r *Received) newSender(tx *user.Tx, local *actor.Local) sender {
-	return sender{tx: tx, local: local, user: r.User, now: r.Applied}
+	return sender{tx: tx, local: local, user: r.User, now: r.Applied, cause: r}
 }
 
 // withSpelling returns a copy of s with one more spelling. The parameter written is the form in
@@ -98,7 +99,20 @@ func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab
 	if err := s.queueActivity(ctx, d, ordered, sent, inboxes); err != nil {
 		return err
 	}
+	if tells, err := s.mayTell(ctx); err != nil || !tells {
+		return err
+	}
 	return s.tx.Events.Add(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: user.TrustSelf}, s.now))
+}
+
+// mayTell reports whether an event may tell of an activity. The budget of strangers' events counts
+// an activity that a stranger's activity causes.
+func (s sender) mayTell(ctx context.Context) (bool, error) {
+	if s.cause == nil {
+		return true, nil
+	}
+	trust, err := s.cause.Trust(ctx, s.tx)
+	return err == nil && s.cause.Tells(trust), err
 }
 
 // proveActivity completes the activity d, and returns it with the user's proof: as it is stored,

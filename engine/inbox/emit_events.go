@@ -19,7 +19,7 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if x.effects.Silent || isRepetition {
 		return nil
 	}
-	trust, err := trustOf(ctx, x)
+	trust, err := x.Trust(ctx, x.tx)
 	if err != nil {
 		return err
 	}
@@ -38,19 +38,6 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 		}
 	}
 	return nil
-}
-
-// trustOf returns how far the user trusts the sender once the activity has taken effect.
-func trustOf(ctx context.Context, x *applying) (string, error) {
-	if x.Follows {
-		return user.TrustContact, nil
-	}
-	for _, kind := range user.FriendTypes {
-		if is, err := x.tx.Relationships.IsAccepted(ctx, kind, x.Actor.ID); err != nil || is {
-			return user.TrustContact, err
-		}
-	}
-	return user.TrustStranger, nil
 }
 
 // tells returns a function that is called for each event of an activity. That function reports

@@ -47,6 +47,27 @@ func TestRejectsOfFollowsHaveABudget(t *testing.T) {
 	}
 }
 
+// The events of the Accepts that strangers' Follows cause have the budget of strangers' events.
+func TestAcceptsOfStrangersFollowsHaveABudgetOfEvents(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.TellDaily(4)
+	const followers = 9
+	for n := range followers {
+		actor := "p:/follower" + strconv.Itoa(n)
+		s.MustSend(actor, "us:/alice/inbox", strings.NewReplacer("follows/1", "follows/f"+strconv.Itoa(n), "p:/carol", actor).Replace(follow))
+	}
+	told := map[string]int{}
+	for _, kind := range s.Column(t, s.Alice, `SELECT type FROM event_outbox`) {
+		told[kind]++
+	}
+	if n := told["follow.received"]; n == 0 || n > 4 || told["accept.sent"] != n || told["events.withheld"] == 0 {
+		t.Errorf("told %v; want at most four Follows, as many Accepts, and that others are withheld", told)
+	}
+	if got := s.Column(t, s.Alice, `SELECT object_uri FROM delivery_jobs WHERE type = 'Accept'`); len(got) != followers {
+		t.Errorf("Accepts of %q are sent, want one for each of %d followers", got, followers)
+	}
+}
+
 // One actor uses up only one Reject of its domain a day, and the others of the domain get theirs.
 func TestAnActorGetsOneRejectADay(t *testing.T) {
 	s := newScene(t)

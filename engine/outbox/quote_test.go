@@ -142,6 +142,9 @@ func TestAQuoteIsRevoked(t *testing.T) {
 	d.refused("RevokeQuote", naming(quote), fault.NotFound, "not_quoted")
 }
 
+// tellsAll is a function for handler.Received that permits every event.
+func tellsAll(string) bool { return true }
+
 // approve lets bob approve the quote in a note of alice's.
 func (d *desk) approve(note vocab.ID) error {
 	d.t.Helper()
@@ -172,7 +175,7 @@ func (d *desk) answerQuote(note vocab.ID, answer vocab.Doc, fetched map[vocab.ID
 			return err
 		}
 		now := d.Now()
-		_, err = d.Handlers.Lookup(a).Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: d.world.actors[bob], Fetched: fetched, Named: true, Now: now, Applied: now})
+		_, err = d.Handlers.Lookup(a).Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: d.world.actors[bob], Fetched: fetched, Named: true, Now: now, Applied: now, Tells: tellsAll})
 		return err
 	})
 }

@@ -59,7 +59,7 @@ func TestWhatComesUndoesNoActionAboutItsActor(t *testing.T) {
 				}
 				go func() { _, err := d.dispatch(c.action, c.params); did <- err }()
 				dbtest.AwaitLock(t, d.c, d.alice, did)
-				_, err := d.Handlers.Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: d.world.actors[bob], Named: true, Now: d.Now(), Applied: d.Now()})
+				_, err := d.Handlers.Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: d.world.actors[bob], Named: true, Now: d.Now(), Applied: d.Now(), Tells: tellsAll})
 				return err
 			})
 			err = <-did
