@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -41,7 +42,7 @@ func passIgnored(err error) error {
 // hideNarrowed does the work of HideNarrowed for a living post that the sender wrote. It returns
 // ErrIgnored unless an error prevents the change.
 func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Object, before, o *vocab.Object) error {
-	was, err := addressingBefore(ctx, tx, before)
+	was, err := AddressingBefore(ctx, tx, before)
 	if err != nil {
 		return err
 	}
@@ -57,9 +58,29 @@ func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Ob
 	return ignoredUnless(err)
 }
 
-// addressingBefore returns the addressing of a stored object: its own, or that of its Create if it
+// addressByUpdate returns the stored form of a new version with the open addressing of its Update,
+// if the version has none of its own. Otherwise the addressing of its Create would count, which the
+// author has replaced. If the Update names its recipients only in bto or bcc, the version is
+// addressed to its author alone.
+func addressByUpdate(a *vocab.Activity, o *vocab.Object, doc json.RawMessage) (json.RawMessage, error) {
+	if !audience.IsUnaddressed(o.Addressing) || audience.IsUnaddressed(a.Addressing) {
+		return doc, nil
+	}
+	d, err := vocab.ParseDoc(doc)
+	if err != nil {
+		return nil, err
+	}
+	if len(audience.Open(a.Addressing)) == 0 {
+		return audience.Narrow(d, o.AttributedTo).JSON(), nil
+	}
+	from, _ := a.Doc.WithCanonicalIDs()
+	audience.CopyOpen(d, from)
+	return d.JSON(), nil
+}
+
+// AddressingBefore returns the addressing of a stored object: its own, or that of its Create if it
 // has none.
-func addressingBefore(ctx context.Context, tx *user.Tx, before *vocab.Object) (vocab.Addressing, error) {
+func AddressingBefore(ctx context.Context, tx *user.Tx, before *vocab.Object) (vocab.Addressing, error) {
 	if !audience.IsUnaddressed(before.Addressing) {
 		return before.Addressing, nil
 	}

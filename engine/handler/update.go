@@ -123,6 +123,10 @@ func replaceObject(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Objec
 		return ErrIgnored
 	}
 	doc, readable := o.Stored()
+	doc, err := addressByUpdate(r.Activity, o, doc)
+	if err != nil {
+		return err
+	}
 	changed, err := tx.Objects.Replace(ctx, o.ID, doc, readable, NotAfter(at, r.Now))
 	if err != nil || !changed {
 		return ignoredUnless(err)

@@ -90,10 +90,12 @@ func TestAPostThatOnlyItsCreateAddressesIsMadeLessPublic(t *testing.T) {
 		update   string
 		isPublic bool
 	}{
-		"for somebody else, by its Update": {`"to":"p:/carol",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, false},
-		"for somebody else, itself":        {`"to":"p:/carol",` + note + `,"to":"p:/carol","updated":"2026-01-03T00:00:00Z"}`, false},
-		"for everybody, as before":         {`"to":"as:Public",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, true},
-		"for nobody, as before":            {note + `,"updated":"2026-01-03T00:00:00Z"}`, true},
+		"for somebody else, by its Update":                    {`"to":"p:/carol",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, false},
+		"for followers, of which alice is one, by its Update": {`"to":"p:/dave/followers",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, false},
+		"for alice, hidden, by its Update":                    {`"bcc":"us:/alice",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, false},
+		"for somebody else, itself":                           {`"to":"p:/carol",` + note + `,"to":"p:/carol","updated":"2026-01-03T00:00:00Z"}`, false},
+		"for everybody, as before":                            {`"to":"as:Public",` + note + `,"updated":"2026-01-03T00:00:00Z"}`, true},
+		"for nobody, as before":                               {note + `,"updated":"2026-01-03T00:00:00Z"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -127,5 +129,18 @@ func TestAPostThatOnlyItsCreateAddressesIsMadeLessPublic(t *testing.T) {
 				t.Errorf("public = %t, want %t", got, tt.isPublic)
 			}
 		})
+	}
+}
+
+// A stranger cannot turn a public post into a private message past the requests, also if only its
+// Create and its Update are addressed.
+func TestAStrangersPostThatOnlyItsCreateAddressesBecomesNoPrivateMessage(t *testing.T) {
+	s := newScene(t)
+	s.Actor("p:/dave")
+	const note = `"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","published":"2026-01-01T00:00:00Z"`
+	s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":["as:Public","us:/alice"],`+note+`,"content":"hello"}}`)
+	s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave","to":"us:/alice",`+note+`,"content":"psst","updated":"2026-01-03T00:00:00Z"}}`)
+	if got := contents(t, s); !slices.Equal(got, []string{"hello"}) {
+		t.Errorf("alice holds %q, want the words of the public post", got)
 	}
 }

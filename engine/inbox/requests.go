@@ -136,8 +136,9 @@ func (p *applier) checkStrangersEdit(ctx context.Context, x *applying, post audi
 		if err != nil || post.IsUnaddressed() {
 			return err
 		}
-		if was := audience.OfObject(before, x.Actor.Followers); !was.IsPublic() && !audience.IsNarrowed(before.Doc) {
-			return nil
+		was, err := handler.AddressingBefore(ctx, x.tx, before)
+		if err != nil || !audience.IsPublic(was) && !audience.IsNarrowed(before.Doc) {
+			return err
 		}
 	}
 	r, err := p.standingOf(ctx, x)
