@@ -42,7 +42,7 @@ func newAnnounce() Handler {
 			if err != nil {
 				return Effects{}, err
 			}
-			if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
+			if kept, err := keepPassed(ctx, tx, r, o, true); err != nil || !kept {
 				return Effects{}, ignoredUnless(err)
 			}
 			if err := tx.Reactions.Set(ctx, boostOf(r.Activity, o.ID, r.Actor.ID), r.Now); err != nil {
@@ -57,6 +57,18 @@ func newAnnounce() Handler {
 			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)
 		},
 	}
+}
+
+// keepPassed is keepObject for a post that another activity than its Create brings. It returns
+// false for a post that waits among the requests, whose words are not for the feed, unless the
+// activity waits there, too.
+func keepPassed(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, shown bool) (bool, error) {
+	kept, err := keepObject(ctx, tx, o, shown, r.Now)
+	if err != nil || !kept || r.Request {
+		return kept, err
+	}
+	waits, err := tx.Requests.IsAbout(ctx, o.ID)
+	return !waits, err
 }
 
 // boostOf returns the reaction to an object that an Announce makes.

@@ -139,7 +139,7 @@ func showPost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Effe
 	if err != nil {
 		return Effects{}, err
 	}
-	if kept, err := keepObject(ctx, tx, o, !r.Proven, r.Now); err != nil || !kept {
+	if kept, err := keepPassed(ctx, tx, r, o, !r.Proven); err != nil || !kept {
 		return Effects{}, ignoredUnless(err)
 	}
 	if again, err := isRepeat(ctx, tx, r, o); err != nil || again {

@@ -21,8 +21,8 @@ func (p *applier) executeSideEffects(ctx context.Context, x *applying) error {
 			return err
 		}
 	}
-	if err := p.runHandler(ctx, x); err != nil || !forwards {
-		return err
+	if err := p.runHandler(ctx, x); err != nil || !forwards || x.Request {
+		return err // what waits among the user's requests must not fill those of the followers
 	}
 	return p.forwarder.forwardActivity(ctx, x, reached)
 }

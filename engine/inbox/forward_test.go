@@ -115,6 +115,7 @@ func TestForwarding(t *testing.T) {
 		{"a Like of something else", author, mine, about(`"type":"Like","object":"q:/notes/1"`), nil},
 		{"with a target of hers", author, mine, about(`"cc":"us:/alice","type":"Offer","object":"q:/notes/1","target":"us:/alice/objects/1"`), both},
 		{"SEE-02 a stranger's, with a tag of hers", author, mine, swap(`"odd"`, `"tag":{"type":"Mention","href":"us:/alice"},"odd"`, "us:/alice/objects/1", "q:/notes/1"), nil},
+		{"a stranger's message request with a link to a post of hers", author, mine, `{"id":"p:/acts/1","type":"Create","actor":"p:/carol","to":["us:/alice","us:/alice/followers"],"object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/carol","to":["us:/alice","us:/alice/followers"],"tag":{"type":"Link","href":"us:/alice/objects/1"}}}`, nil},
 		{"a follower's, with a tag of hers", func(s *peertest.Scene) { author(s); s.Followed("p:/carol") }, mine, about(`"cc":"us:/alice","type":"Listen","object":"q:/songs/1","tag":[{"type":"Hashtag","href":"p:/tags/go"},{"type":"Mention","href":"us:/alice"}]`), both},
 		{"in reply to a reply to her", with(ghost), mine, secondHand, both},
 		{"a Delete of a reply to her", with(ghost), shared, `{"id":"p:/acts/1","type":"Delete","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/replies/1","type":"Tombstone"}}`, both},

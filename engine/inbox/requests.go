@@ -119,10 +119,10 @@ func (p *applier) checkInvited(ctx context.Context, x *applying) error {
 	return handler.ErrIgnored
 }
 
-// checkStrangersEdit ignores an Update by which a stranger turns a public post into a private
-// message that would have to wait among the message requests. If the Update were applied, the
-// message would replace the public post in places where messages of strangers may not be. For the
-// same reason it ignores an Update of such a message that comes before the message itself.
+// checkStrangersEdit ignores an Update by which a stranger turns a post that was no private message
+// into one that would have to wait among the message requests. If the Update were applied, the
+// message would replace the post in places where messages of strangers may not be. For the same
+// reason it ignores an Update of such a message that comes before the message itself.
 func (p *applier) checkStrangersEdit(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Objects.Find(ctx, x.Activity.Object.ID)
 	if err != nil {
@@ -131,25 +131,44 @@ func (p *applier) checkStrangersEdit(ctx context.Context, x *applying, post audi
 	if held == nil && !x.Named && !post.Names(x.Me) {
 		return nil
 	}
-	if held != nil {
-		before, err := held.Parse()
-		if err != nil || post.IsUnaddressed() {
-			return err
-		}
-		was, err := handler.AddressingBefore(ctx, x.tx, before)
-		if err != nil || !audience.IsPublic(was) && !audience.IsNarrowed(before.Doc) {
-			return err
-		}
+	if held != nil && post.IsUnaddressed() {
+		return nil
 	}
 	r, err := p.standingOf(ctx, x)
 	if err != nil || !audience.IsLetterOfStranger(post, r) {
 		return err
+	}
+	if held != nil {
+		if was, err := wasLetter(ctx, x, r); err != nil || was {
+			return err
+		}
 	}
 	if err := p.receiveStranger(ctx, x); err != nil || !x.Request {
 		return err
 	}
 	x.outcome, x.reason = outcomeStranger, IgnoredStranger
 	return handler.ErrIgnored
+}
+
+// wasLetter reports whether the version of the edited post that the user has is a private message
+// already: an open request, or one that the user has accepted. An answer that names the user's
+// followers or those of a forwarder is none, and neither is a post that nothing addresses.
+func wasLetter(ctx context.Context, x *applying, r audience.Recipient) (bool, error) {
+	held, err := x.tx.Threads.Find(ctx, x.Activity.Object.ID)
+	if err != nil || held == nil || held.Waits {
+		return held != nil && held.Waits, err
+	}
+	before, err := held.Parse()
+	if err != nil {
+		return false, err
+	}
+	to, err := held.AddressingOf(before)
+	if err != nil {
+		return false, err
+	}
+	was := audience.Of(to, before.AttributedTo, x.Actor.Followers)
+	inCircle := slices.ContainsFunc(r.Circles, was.Names)
+	return was.IsPrivate() && !inCircle && !audience.IsNarrowed(before.Doc) && (held.Create != nil || !was.IsUnaddressed()), nil
 }
 
 // Bounds of the open message requests of one user.

@@ -108,6 +108,22 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			s.MustSend("p:/dave", mine, hello)
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+vote+`}}`)
 		},
+		"an edit of an answer to all in a thread": func(s *peertest.Scene) {
+			s.Posts("us:/alice/objects/1", "as:Public")
+			const answer = `"to":["us:/alice","us:/alice/followers"],"inReplyTo":"us:/alice/objects/1","published":"2026-01-01T00:00:00Z","content":"hi","attributedTo":"p:/dave","type":"Note"`
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/0","type":"Create","actor":"p:/dave","to":["us:/alice","us:/alice/followers"],"object":{"id":"p:/n/1",`+answer+`}}`)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","inReplyTo":"us:/alice/objects/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
+		},
+		"an edit of a note that only the sender's boost addresses": func(s *peertest.Scene) {
+			s.Serve("p:/n/1", `{"@context":"https://www.w3.org/ns/activitystreams","id":"p:/n/1","published":"2026-01-01T00:00:00Z","content":"hi","attributedTo":"p:/dave","type":"Note"}`)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/0","type":"Announce","actor":"p:/dave","to":"as:Public","cc":"us:/alice","object":"p:/n/1"}`)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","updated":"2026-01-02T00:00:00Z",`+private+`}}`)
+		},
+		"an edit of a note of which there is only a public edit": func(s *peertest.Scene) {
+			const note = `"id":"p:/n/1","attributedTo":"p:/dave","type":"Note"`
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/0","type":"Update","actor":"p:/dave","to":"as:Public","cc":"us:/alice","object":{"content":"hi","updated":"2026-01-02T00:00:00Z",`+note+`}}`)
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Update","actor":"p:/dave","to":"us:/alice","object":{"content":"psst","updated":"2026-01-03T00:00:00Z",`+note+`}}`)
+		},
 		"a note whose server shows a public one as its stamp": func(s *peertest.Scene) {
 			s.Serve("p:/n/1", written("p:/dave", "p:/n/1", "hello"))
 			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1",`+stamped+`}}`)
@@ -163,6 +179,26 @@ func TestAStrangersWordsComeInNoDisguise(t *testing.T) {
 			send(s)
 			if got := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE uri LIKE '%/a/1'`); len(got) != 0 {
 				t.Errorf("alice holds %q", got)
+			}
+		})
+	}
+}
+
+// A boost does not bring a waiting request into the feed, also if its author's server shows another
+// version of it, which is public.
+func TestABoostOfARequestShowsNoWords(t *testing.T) {
+	for name, booster := range map[string]string{"by its author": "p:/dave", "by somebody that alice follows": "p:/carol"} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.Follows("p:/carol")
+			s.MustSend("p:/dave", mine, `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/n/1","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst"}}`)
+			s.Serve("p:/n/1", written("p:/dave", "p:/n/1", "hello"))
+			s.MustSend(booster, mine, `{"id":"p:/a/2","type":"Announce","actor":"`+booster+`","to":"as:Public","cc":"us:/alice","object":"p:/n/1"}`)
+			if got := shownIn(t, s, "main"); len(got) != 0 {
+				t.Errorf("the feed has %q", got)
+			}
+			if got := shownIn(t, s, "requests"); len(got) != 1 {
+				t.Errorf("the requests are %q, want the letter", got)
 			}
 		})
 	}
