@@ -139,7 +139,7 @@ const headStart = time.Millisecond
 // up, are left out. Then keepInJournal returns the reason, although the other recipients have the
 // activity.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
-	p, refusal, err := i.placeActivity(a, refused)
+	p, refusal, err := i.placeActivity(a.Row(), a.Unasked, refused)
 	if err != nil {
 		return err
 	}
@@ -166,11 +166,10 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 // stalled recipients whose backlog is full, or whose drain cannot keep up, and returns the reason
 // in the result refusal. If it cannot place the activity for any recipient, it returns the reason
 // in err.
-func (i *Intake) placeActivity(a Arrival, refused *entry) (p *placing, refusal, err error) {
+func (i *Intake) placeActivity(in instance.Intake, unasked map[vocab.Username]bool, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	in := a.Row()
-	p = &placing{in: in, unasked: a.Unasked}
+	p = &placing{in: in, unasked: unasked}
 	recipients := in.Recipients
 	p.row = i.journal.openRow(in)
 	reserved, refusal := i.reserveBacklogs(&p.in, refused)

@@ -17,8 +17,15 @@ type turns struct {
 
 	mu      sync.Mutex
 	free    int
-	payers  []string                   // those with writers that wait, the next one to be served first
-	waiting map[string][]chan struct{} // for each payer, in order of arrival
+	payers  []string           // those with writers that wait, the next one to be served first
+	waiting map[string][]*turn // for each payer, in order of arrival
+}
+
+// turn is the turn of one writer. It waits in the name of each payer of the writer's activities, and
+// comes with the first of them that is served.
+type turn struct {
+	begun  chan struct{} // closed when it is the writer's turn
+	payers []string      // empty once the turn has begun
 }
 
 // slowTurn is the time after which a turn ends although the writer has not committed. Whatever
@@ -27,50 +34,69 @@ const slowTurn = 100 * time.Millisecond
 
 // newTurns allows one writer for two processors, and at least one.
 func newTurns() *turns {
-	return &turns{slow: slowTurn, free: max(1, runtime.GOMAXPROCS(0)/2), waiting: map[string][]chan struct{}{}}
+	return &turns{slow: slowTurn, free: max(1, runtime.GOMAXPROCS(0)/2), waiting: map[string][]*turn{}}
 }
 
-// ask queues a writer in the name of a payer. The channel is closed when it is the writer's turn.
-// The writer must call leave in any case.
-func (t *turns) ask(payer string) (turn chan struct{}) {
+// ask queues a writer in the name of a payer. The writer must call leave in any case.
+func (t *turns) ask(payer string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	turn = make(chan struct{})
-	if len(t.waiting[payer]) == 0 {
-		t.payers = append(t.payers, payer)
-	}
-	t.waiting[payer] = append(t.waiting[payer], turn)
+	w := &turn{begun: make(chan struct{})}
+	t.add(w, payer)
 	t.serve()
-	return turn
+	return w
+}
+
+// askToo lets a writer that waits wait in the name of one more payer.
+func (t *turns) askToo(w *turn, payer string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(w.payers) > 0 && !slices.Contains(w.payers, payer) {
+		t.add(w, payer)
+	}
 }
 
 // leave ends a turn, or the wait for it.
-func (t *turns) leave(payer string, turn chan struct{}) {
+func (t *turns) leave(w *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at := slices.Index(t.waiting[payer], turn); at >= 0 {
-		t.remove(payer, at)
+	if len(w.payers) > 0 {
+		t.remove(w)
 		return
 	}
 	t.free++
 	t.serve()
 }
 
-// serve gives the free turns to the writers that wait. The caller holds mu.
+// add queues a turn in the name of a payer. The caller holds mu.
+func (t *turns) add(w *turn, payer string) {
+	if len(t.waiting[payer]) == 0 {
+		t.payers = append(t.payers, payer)
+	}
+	t.waiting[payer] = append(t.waiting[payer], w)
+	w.payers = append(w.payers, payer)
+}
+
+// serve begins the turns that are free. The caller holds mu.
 func (t *turns) serve() {
 	for ; t.free > 0 && len(t.payers) > 0; t.free-- {
 		payer := t.payers[0]
 		t.payers = append(t.payers[1:], payer)
-		close(t.waiting[payer][0])
-		t.remove(payer, 0)
+		first := t.waiting[payer][0]
+		t.remove(first)
+		close(first.begun)
 	}
 }
 
-// remove takes a writer from its payer's queue. The caller holds mu.
-func (t *turns) remove(payer string, at int) {
-	t.waiting[payer] = slices.Delete(t.waiting[payer], at, at+1)
-	if len(t.waiting[payer]) == 0 {
-		delete(t.waiting, payer)
-		t.payers = slices.DeleteFunc(t.payers, func(p string) bool { return p == payer })
+// remove takes a turn from the queues of all its payers. The caller holds mu.
+func (t *turns) remove(w *turn) {
+	for _, payer := range w.payers {
+		at := slices.Index(t.waiting[payer], w)
+		t.waiting[payer] = slices.Delete(t.waiting[payer], at, at+1)
+		if len(t.waiting[payer]) == 0 {
+			delete(t.waiting, payer)
+			t.payers = slices.DeleteFunc(t.payers, func(p string) bool { return p == payer })
+		}
 	}
+	w.payers = nil
 }

@@ -8,20 +8,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// One payer asks for three turns and another for two. There is one turn at a time.
+// One payer asks for three turns and another for two, of which one is asked for in the name of the
+// first, too. There is one turn at a time.
 func TestPayersAreServedByTurns(t *testing.T) {
 	t.Parallel()
 	turns := newTurns()
 	turns.free = 0
-	asked := map[string]chan struct{}{}
-	for _, name := range []string{"a1", "a2", "a3", "b1", "b2"} {
+	asked := map[string]*turn{}
+	for _, name := range []string{"a1", "a2", "a3", "ab", "b1"} {
 		asked[name] = turns.ask(name[:1])
 	}
-	turns.leave("a", asked["a2"]) // it waits no longer
+	turns.askToo(asked["ab"], "b")
+	turns.askToo(asked["ab"], "a") // it waits in that name already
+	turns.leave(asked["a2"])       // it waits no longer
 	delete(asked, "a2")
 	var served []string
 	turns.free = 1
@@ -29,15 +33,15 @@ func TestPayersAreServedByTurns(t *testing.T) {
 	for len(served) < 4 {
 		for name, turn := range asked {
 			select {
-			case <-turn:
+			case <-turn.begun:
 				served = append(served, name)
 				delete(asked, name)
-				turns.leave(name[:1], turn)
+				turns.leave(turn)
 			default:
 			}
 		}
 	}
-	if want := []string{"a1", "b1", "a3", "b2"}; !slices.Equal(served, want) {
+	if want := []string{"a1", "b1", "a3", "ab"}; !slices.Equal(served, want) {
 		t.Errorf("served are %q, want %q", served, want)
 	}
 	if turns.free != 1 || len(turns.waiting) != 0 || len(turns.payers) != 0 {
@@ -107,6 +111,28 @@ func TestWhatUsersDidNotAskForIsAppliedByTurns(t *testing.T) {
 	close(h.let)
 	eventually(t, "all have it", func() bool { return len(h.of("stranger")) == 3 })
 	eventually(t, "the journal is empty", func() bool { return rowsOf(t, i) == 0 })
+}
+
+// A writer that waits in the name of one payer waits in the name of the next one, too, so that the
+// activities of the second need not wait for all those of the first.
+func TestAWriterWaitsInTheNameOfEachPayer(t *testing.T) {
+	t.Parallel()
+	i, h, _, others := holdTurn(t)
+	a := arrival("honest", 1, others...)
+	row := a.Row
+	a.Unasked, a.Row = map[vocab.Username]bool{others[0]: true, others[1]: true}, func() instance.Intake {
+		in := row()
+		in.Payer = "honest.example"
+		return in
+	}
+	if err := i.Accept(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if n := queued(i.turns); n != 2*len(others) {
+		t.Errorf("%d turns are queued, want one for each writer and payer", n)
+	}
+	close(h.let)
+	eventually(t, "all have it", func() bool { return len(h.of("honest")) == 2 })
 }
 
 // An activity that a user asked for is committed at once, after what arrived for the user before.

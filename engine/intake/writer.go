@@ -28,6 +28,7 @@ type writer struct {
 	// Guarded by the intake's mu.
 	stall *stall        // nil while the user is not stalled
 	asked int64         // the number of the last entry that the user asked for
+	turn  *turn         // the turn that the writer waits for or has, or had last
 	hurry chan struct{} // closed when such an entry arrives or the user is stalled; nil unless the writer waits for its turn
 }
 
@@ -49,9 +50,13 @@ func (w *writer) reserve(e *entry) (err error) {
 		w.intake.Places.Give(e.row.payer, 1)
 		w.intake.journal.endEntry(e, err)
 	})
-	if err == nil && e.asked {
+	switch {
+	case err != nil:
+	case e.asked:
 		w.asked = e.number
 		w.endWait()
+	case w.hurry != nil:
+		w.intake.turns.askToo(w.turn, e.row.payer)
 	}
 	return err
 }
@@ -87,18 +92,17 @@ func (w *writer) connect(use func(context.Context, *user.Tx) error) error {
 // longer when an entry arrives for which the user asked, when the user is stalled, or when the
 // intake closes. The result ends the turn.
 func (w *writer) takeTurn() (end func()) {
-	payer, hurry := w.beginWait()
-	if hurry == nil {
+	turn, hurry := w.beginWait()
+	if turn == nil {
 		return func() {}
 	}
-	turns := w.intake.turns
-	turn := turns.ask(payer)
 	select {
-	case <-turn:
+	case <-turn.begun:
 	case <-hurry:
 	case <-w.intake.work.closing:
 	}
-	leave := sync.OnceFunc(func() { turns.leave(payer, turn) })
+	turns := w.intake.turns
+	leave := sync.OnceFunc(func() { turns.leave(turn) })
 	slow := time.AfterFunc(turns.slow, leave)
 	return func() {
 		slow.Stop()
@@ -106,17 +110,17 @@ func (w *writer) takeTurn() (end func()) {
 	}
 }
 
-// beginWait returns the payer in whose name the writer has to wait for its turn, and a channel that
-// is closed when it need not wait any longer. The channel is nil if the writer need not wait.
-func (w *writer) beginWait() (payer string, hurry chan struct{}) {
+// beginWait returns the turn for which the writer has to wait, and a channel that is closed when it
+// need not wait any longer. The turn is nil if the writer need not wait.
+func (w *writer) beginWait() (*turn, chan struct{}) {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()
 	first, ok := w.box.First()
 	if !ok || first.number <= w.asked || w.stall != nil {
-		return "", nil
+		return nil, nil
 	}
-	w.hurry = make(chan struct{})
-	return first.item.Payer(), w.hurry
+	w.turn, w.hurry = w.intake.turns.ask(first.item.Payer()), make(chan struct{})
+	return w.turn, w.hurry
 }
 
 // endWait ends the writer's wait for its turn. The caller holds the intake's mu.
