@@ -54,6 +54,11 @@ type entry struct {
 // large body finds room.
 const maxSize = 16 << 20
 
+// parsedSize is how many bytes of memory each byte of an activity takes while it is parsed. Only
+// activities that somebody did not ask for count as that many, because they may wait for their
+// turns for seconds; all others are applied at once.
+const parsedSize = 16
+
 // size returns how many bytes of memory an entry without a row counts as.
 func (e *entry) size() int64 { return min(e.item.Size(), maxSize) }
 
@@ -174,6 +179,9 @@ func (i *Intake) placeActivity(in instance.Intake, unasked map[vocab.Username]bo
 	p.row = i.journal.openRow(in)
 	reserved, refusal := i.reserveBacklogs(&p.in, refused)
 	queued, size := i.countQueued(&p.in, refused)
+	if len(unasked) > 0 {
+		size = min(size*parsedSize, maxSize)
+	}
 	switch {
 	case len(p.in.Recipients) == 0:
 		err = refusal

@@ -21,8 +21,8 @@ type turns struct {
 	waiting map[string][]*turn // for each payer, in order of arrival
 }
 
-// turn is the turn of one writer. It waits in the name of each payer of the writer's activities, and
-// comes with the first of them that is served.
+// turn is the turn of one writer. It waits in the name of each payer of the writer's activities,
+// and comes with the first of them that is served.
 type turn struct {
 	begun  chan struct{} // closed when it is the writer's turn
 	payers []string      // empty once the turn has begun

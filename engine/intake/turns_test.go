@@ -113,6 +113,24 @@ func TestWhatUsersDidNotAskForIsAppliedByTurns(t *testing.T) {
 	eventually(t, "the journal is empty", func() bool { return rowsOf(t, i) == 0 })
 }
 
+// An activity that waits for turns is in memory in its parsed form, and counts as that.
+func TestWhatWaitsForTurnsCountsAsItsParsedForm(t *testing.T) {
+	t.Parallel()
+	i, h, _, others := holdTurn(t)
+	before := i.Memory.Used()
+	a := arrival("friend", 1, others...)
+	row := a.Row()
+	if err := i.Accept(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "those who asked have it", func() bool { return len(h.of("friend")) == 2 })
+	if want := (bytesOf(&row) - 4) * parsedSize; before < want || before > 2*want {
+		t.Errorf("the waiting activity counts as %d bytes, want some %d", before, want)
+	}
+	close(h.let)
+	eventually(t, "nothing counts any more", func() bool { return i.Memory.Used() == 0 })
+}
+
 // A writer that waits in the name of one payer waits in the name of the next one, too, so that the
 // activities of the second need not wait for all those of the first.
 func TestAWriterWaitsInTheNameOfEachPayer(t *testing.T) {

@@ -62,8 +62,9 @@ var (
 	Memory = newBudget(Budget{Bounds: "memory for activities that are being read or applied", Payer: Address, Pool: 512 << 20, Bytes: true, Beyond: "503",
 		Note: "16 bytes for each byte of a body and of the documents fetched for it, 6 for those above `limits.body`, for which the signer's domain pays; none is held while an unproven request waits for a key"})
 	Queue      = newBudget(Budget{Bounds: "activities that wait for users' databases", Payer: Domain, Pool: 50_000, Beyond: "503"})
-	QueueBytes = newBudget(Budget{Bounds: "bodies that wait for users' databases, and what was fetched for them", Payer: Domain, Pool: 64 << 20, Bytes: true, Beyond: "503"})
-	Journal    = newBudget(Budget{Bounds: "activities that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 200_000, Per: "user",
+	QueueBytes = newBudget(Budget{Bounds: "bodies that wait for users' databases, and what was fetched for them", Payer: Domain, Pool: 64 << 20, Bytes: true, Beyond: "503",
+		Note: "16 bytes for each byte, and 16 MiB at most, of an activity for users who do not follow its sender, which waits for its turns"})
+	Journal = newBudget(Budget{Bounds: "activities that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 200_000, Per: "user",
 		Beyond: "503; its other recipients get it"})
 	JournalBytes = newBudget(Budget{Bounds: "bodies that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 64 << 20, Bytes: true, Per: "user",
 		Beyond: "503; its other recipients get it"})
