@@ -89,6 +89,42 @@ func TestOneUserHasFourConnectionsAndHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
+// The programs of one user wait for its database up to a bound, and more of them are refused at
+// once. The user's writer and other users' programs are not.
+func TestProgramsOfAUserWaitUpToABound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := managed(64)
+		ctx, giveUp := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		wait := func(class Class) {
+			waiting.Go(func() {
+				if l, err := c.Acquire(ctx, class, "alice", nil); err == nil {
+					<-ctx.Done()
+					c.Release(l)
+				}
+			})
+		}
+		for range perUser + maxOwners {
+			wait(Owner)
+		}
+		synctest.Wait()
+		if _, err := c.Acquire(t.Context(), Owner, "alice", nil); !errors.Is(err, errCrowded) {
+			t.Errorf("one more gets %v, want that too many are asking", err)
+		}
+		wait(Work)
+		if !now(c, Owner, "bob") {
+			t.Error("bob's program is not served")
+		}
+		giveUp()
+		waiting.Wait()
+		if !now(c, Owner, "alice") {
+			t.Error("alice's program is not served after the others have left")
+		}
+		c.Close()
+	})
+}
+
 func TestStrangersLeaveAUserHalfOfItsConnections(t *testing.T) {
 	t.Parallel()
 	c, _ := managed(64)

@@ -60,6 +60,7 @@ type databaseConns struct {
 	held     [classes]int
 	idle     []*Lease // the most recently used last
 	waiting  int
+	owners   int // those among waiting that are of the class Owner
 }
 
 // Lease is a connection and its slot, that is, its place under the pool's limit. It is in use or

@@ -16,6 +16,10 @@ import (
 // strangerTime limits how long a stranger waits for a connection.
 const strangerTime = 2 * time.Second
 
+// maxOwners limits how many requests of a user's own programs wait for a connection to the user's
+// database. Such requests have no budget of their own, and every waiter costs the pool time.
+const maxOwners = 64
+
 var (
 	errStopping = fault.New(fault.Unavailable, "the engine is stopping").WithCode("database_unavailable")
 	errCrowded  = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
@@ -53,6 +57,10 @@ func (c *Pool) enterQueue(class Class, database, payer string, mayOpen func() bo
 	if err := c.broken.failureOf(database); err != nil {
 		return nil, err
 	}
+	if p := c.databases[database]; class == Owner && p != nil && p.owners >= maxOwners {
+		c.metrics.crowded.Inc()
+		return nil, errCrowded
+	}
 	c.arrivals++
 	w := &waiter{class: class, database: database, payer: payer, arrival: c.arrivals, ready: make(chan grant, 1), mayOpen: mayOpen}
 	c.enqueue(w)
@@ -86,6 +94,9 @@ func (c *Pool) nextTurn(w *waiter) int {
 func (c *Pool) enqueue(w *waiter) {
 	w.of = c.connsOf(w.database)
 	w.of.waiting++
+	if w.class == Owner {
+		w.of.owners++
+	}
 	w.turn = c.nextTurn(w)
 	queue := c.waiters[w.class]
 	el := queue.Back()
@@ -103,6 +114,9 @@ func (c *Pool) enqueue(w *waiter) {
 func (c *Pool) dequeue(w *waiter) {
 	c.waiters[w.class].Remove(w.elem)
 	w.of.waiting--
+	if w.class == Owner {
+		w.of.owners--
+	}
 }
 
 // awaitGrant waits for the grant of w. A stranger waits for at most strangerTime.
