@@ -183,6 +183,14 @@ func CopyOpen(to, from vocab.Doc) {
 	}
 }
 
+// CopyStored copies the open addressing of one stored document to another, and the mark of Narrow.
+func CopyStored(to, from vocab.Doc) {
+	CopyOpen(to, from)
+	if IsNarrowed(from) {
+		to[vocab.Narrowed] = true
+	}
+}
+
 // Narrow returns a copy of a public document that is addressed to its author alone, and marked for
 // IsNarrowed. A letter to a group may be addressed to its author alone, too, so the mark is needed.
 func Narrow(d vocab.Doc, author vocab.ID) vocab.Doc {

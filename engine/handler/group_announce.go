@@ -165,7 +165,7 @@ func changePost(ctx context.Context, tx *user.Tx, r *Received, in announced) (Ef
 	if o, err = approveEdit(ctx, tx, r, o, before); err != nil {
 		return Effects{}, err
 	}
-	if err := replaceObject(ctx, tx, r, o, o.Updated); err != nil {
+	if err := replaceObject(ctx, tx, r, o, before, o.Updated); err != nil {
 		return Effects{}, err
 	}
 	return r.dropActivity(ctx, tx)

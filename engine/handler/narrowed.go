@@ -61,20 +61,25 @@ func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Ob
 // addressByUpdate returns the stored form of a new version with the open addressing of its Update,
 // if the version has none of its own. Otherwise the addressing of its Create would count, which the
 // author has replaced. If the Update names its recipients only in bto or bcc, the version is
-// addressed to its author alone.
-func addressByUpdate(a *vocab.Activity, o *vocab.Object, doc json.RawMessage) (json.RawMessage, error) {
-	if !audience.IsUnaddressed(o.Addressing) || audience.IsUnaddressed(a.Addressing) {
+// addressed to its author alone. If the Update addresses nobody either, the version keeps the open
+// addressing of the version before.
+func addressByUpdate(a *vocab.Activity, o, before *vocab.Object, doc json.RawMessage) (json.RawMessage, error) {
+	if !audience.IsUnaddressed(o.Addressing) {
 		return doc, nil
 	}
 	d, err := vocab.ParseDoc(doc)
 	if err != nil {
 		return nil, err
 	}
-	if len(audience.Open(a.Addressing)) == 0 {
-		return audience.Narrow(d, o.AttributedTo).JSON(), nil
+	switch {
+	case audience.IsUnaddressed(a.Addressing):
+		audience.CopyStored(d, before.Doc)
+	case len(audience.Open(a.Addressing)) == 0:
+		d = audience.Narrow(d, o.AttributedTo)
+	default:
+		from, _ := a.Doc.WithCanonicalIDs()
+		audience.CopyOpen(d, from)
 	}
-	from, _ := a.Doc.WithCanonicalIDs()
-	audience.CopyOpen(d, from)
 	return d.JSON(), nil
 }
 

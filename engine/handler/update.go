@@ -111,19 +111,19 @@ func updateObject(ctx context.Context, tx *user.Tx, r *Received) error {
 	if o, err = approveEdit(ctx, tx, r, o, before); err != nil {
 		return err
 	}
-	return replaceObject(ctx, tx, r, o, at)
+	return replaceObject(ctx, tx, r, o, before, at)
 }
 
-// replaceObject replaces a stored object by a version that was changed at the time at, unless the
-// stored version is newer. It never replaces the user's own object, which is changed only by what
-// the user sends. A version of it that others pass on lacks the text that the user wrote, and
-// claims no stamp.
-func replaceObject(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object, at time.Time) error {
+// replaceObject replaces the stored version of an object, before, by a version o that was changed
+// at the time at, unless the stored version is newer. It never replaces the user's own object,
+// which is changed only by what the user sends. A version of it that others pass on lacks the text
+// that the user wrote, and claims no stamp.
+func replaceObject(ctx context.Context, tx *user.Tx, r *Received, o, before *vocab.Object, at time.Time) error {
 	if r.Mine(o.ID) {
 		return ErrIgnored
 	}
 	doc, readable := o.Stored()
-	doc, err := addressByUpdate(r.Activity, o, doc)
+	doc, err := addressByUpdate(r.Activity, o, before, doc)
 	if err != nil {
 		return err
 	}

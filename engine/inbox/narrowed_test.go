@@ -27,6 +27,27 @@ func publicAnswers(t *testing.T, s *peertest.Scene) (ids []string) {
 	return ids
 }
 
+// isPublic reports whether dave's note is public as alice holds it.
+func isPublic(t *testing.T, s *peertest.Scene) bool {
+	t.Helper()
+	var to vocab.Addressing
+	err := s.Store.Read(context.Background(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
+		held, err := tx.Threads.Find(ctx, s.ID("p:/notes/1"))
+		if err != nil {
+			return err
+		}
+		o, err := held.Parse()
+		if err == nil {
+			to, err = held.AddressingOf(o)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return audience.IsPublic(to)
+}
+
 // A remote author makes a public answer less public. The public pages and collections show it no
 // longer, also if the new audience does not include the user. A user outside of the new audience
 // keeps the old words.
@@ -101,31 +122,12 @@ func TestAPostThatOnlyItsCreateAddressesIsMadeLessPublic(t *testing.T) {
 			s := newScene(t)
 			s.Actor("p:/dave")
 			s.Follows("p:/dave")
-			isPublic := func() bool {
-				t.Helper()
-				var to vocab.Addressing
-				err := s.Store.Read(context.Background(), s.Alice, func(ctx context.Context, tx *user.Tx) error {
-					held, err := tx.Threads.Find(ctx, s.ID("p:/notes/1"))
-					if err != nil {
-						return err
-					}
-					o, err := held.Parse()
-					if err == nil {
-						to, err = held.AddressingOf(o)
-					}
-					return err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return audience.IsPublic(to)
-			}
 			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":["as:Public","us:/alice"],`+note+`}}`)
-			if !isPublic() {
+			if !isPublic(t, s) {
 				t.Fatal("the post is not public")
 			}
 			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+tt.update+`}`)
-			if got := isPublic(); got != tt.isPublic {
+			if got := isPublic(t, s); got != tt.isPublic {
 				t.Errorf("public = %t, want %t", got, tt.isPublic)
 			}
 		})
@@ -142,5 +144,24 @@ func TestAStrangersPostThatOnlyItsCreateAddressesBecomesNoPrivateMessage(t *test
 	s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave","to":"us:/alice",`+note+`,"content":"psst","updated":"2026-01-03T00:00:00Z"}}`)
 	if got := contents(t, s); !slices.Equal(got, []string{"hello"}) {
 		t.Errorf("alice holds %q, want the words of the public post", got)
+	}
+}
+
+// An Update that addresses nobody leaves the audience of a post as it was, also if only the Create
+// of the post was public.
+func TestAnUpdateForNobodyOpensNoNarrowedPost(t *testing.T) {
+	const note = `"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","published":"2026-01-01T00:00:00Z"`
+	s := newScene(t)
+	s.Actor("p:/dave")
+	s.Follows("p:/dave")
+	const public, followers = `"to":["as:Public","us:/alice"],`, `"to":"p:/dave/followers",`
+	s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave",`+public+note+`,`+public+`"content":"hello"}}`)
+	s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+followers+note+`,`+followers+`"content":"psst","updated":"2026-01-02T00:00:00Z"}}`)
+	s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/3","type":"Update","actor":"p:/dave",`+note+`,"content":"psst 2","updated":"2026-01-03T00:00:00Z"}}`)
+	if got := contents(t, s); !slices.Equal(got, []string{"psst 2"}) {
+		t.Errorf("alice holds %q, want the last words", got)
+	}
+	if isPublic(t, s) {
+		t.Error("the private words are public")
 	}
 }
