@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db/user"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -38,12 +37,11 @@ type applier struct {
 	rivals    *rivals
 	takenAway *takenAway
 	forwarder *forwarder
-	large     chan struct{} // has a place for each large activity that may be applied at the same time
 	metrics   metrics
 }
 
 func newApplier(i *Inbox) *applier {
-	p := &applier{Deps: i.Deps, bounds: i.bounds, ignored: i.ignored, rivals: newRivals(i), takenAway: newTakenAway(i.Now), large: make(chan struct{}, atOnce), metrics: i.metrics,
+	p := &applier{Deps: i.Deps, bounds: i.bounds, ignored: i.ignored, rivals: newRivals(i), takenAway: newTakenAway(i.Now), metrics: i.metrics,
 		forwarder: &forwarder{addresses: i.Local.Addresses, handlers: i.Handlers, bounds: i.bounds, log: i.Log}}
 	p.rivals.lose = p.loseContested
 	p.steps = pipeline.New("apply", i.Log, i.Deps.Metrics,
@@ -177,14 +175,6 @@ func (x *applying) isIgnored() bool {
 // applyOne takes one activity through the steps. If it turns out to be ignored or contested,
 // applyOne removes its row again.
 func (p *applier) applyOne(ctx context.Context, x *applying) error {
-	if int64(len(x.raw)) > p.BodyLimit {
-		select {
-		case p.large <- struct{}{}:
-			defer func() { <-p.large }()
-		case <-ctx.Done():
-			return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
-		}
-	}
 	err := p.steps.Run(ctx, x)
 	switch {
 	case errors.Is(err, handler.ErrContested):

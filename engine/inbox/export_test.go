@@ -11,6 +11,18 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// TakeLarge takes all places for large activities. The result gives them back.
+func (i *Inbox) TakeLarge() (free func()) {
+	for range atOnce {
+		i.intake.Large <- struct{}{}
+	}
+	return func() {
+		for range atOnce {
+			<-i.intake.Large
+		}
+	}
+}
+
 // Waiting returns how many activities are queued or being committed.
 func (i *Inbox) Waiting() int { return int(i.intake.Places.Used()) }
 

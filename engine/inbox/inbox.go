@@ -106,6 +106,7 @@ type receiving struct {
 type applying struct {
 	handler.Received
 	raw       json.RawMessage            // the activity in the form in which it is stored
+	large     bool                       // raw is larger than BodyLimit
 	payer     string                     // the party that caused the activity: see receiving.paidBy
 	fetched   map[vocab.ID]*vocab.Object // the objects that Receive fetched; persist sets Fetched to those that the user may read
 	documents int64                      // bytes of the documents that Receive fetched
@@ -145,7 +146,7 @@ func New(d Deps) *Inbox {
 	i.ignored = newIgnored(i)
 	i.applier = newApplier(i)
 	i.intake = intake.New(intake.Deps{Store: d.Store, Pipeline: i.applier, Rivals: i.applier.rivals, Places: policy.Queue.NewPool(),
-		Memory: policy.QueueBytes.NewPool(), Backoff: mailbox.Backoff{Min: time.Second, Max: time.Minute}, Log: d.Log, Metrics: d.Metrics, Now: d.Now})
+		Memory: policy.QueueBytes.NewPool(), Large: make(chan struct{}, atOnce), Backoff: mailbox.Backoff{Min: time.Second, Max: time.Minute}, Log: d.Log, Metrics: d.Metrics, Now: d.Now})
 	i.applier.rivals.revisit = i.intake.Revisit
 	i.followers = newSynchronizer(i)
 	i.renewer = newRenewer(i)

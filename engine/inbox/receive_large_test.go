@@ -1,12 +1,16 @@
 package inbox_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -41,6 +45,50 @@ func (h *hosted) large(from, inbox string) (payer string, err error) {
 		return raw, nil
 	})
 	return payer, err
+}
+
+// All places for large activities are taken, and all connections to alice's database but one. A
+// large message for alice waits, and the last connection is free for others meanwhile.
+func TestALargeMessageThatWaitsHoldsNoConnection(t *testing.T) {
+	h := correspond(t)
+	free := sync.OnceFunc(h.Inbox.TakeLarge())
+	defer free()
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reads, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	const others = 3 // of the four connections that one database may have
+	for range others {
+		reading.Go(func() {
+			if err := h.Store.Read(t.Context(), h.Alice, func(context.Context, *user.Tx) error {
+				reads <- struct{}{}
+				<-end
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-reads
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := h.large("p:/dave", mine)
+		answer <- err
+	}()
+	eventually(t, "the message is queued", func() bool { return h.Inbox.Waiting() == 1 })
+	for range 20 { // the writer comes between two of them if it wants a connection
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		err := h.Store.Read(ctx, h.Alice, func(context.Context, *user.Tx) error { return nil })
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	free()
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	h.want("messages", `SELECT count(*) FROM mls_inbox WHERE octet_length(content) > 2 << 20`, "1")
 }
 
 func TestALargeMessageIsPaidForByItsSendersDomain(t *testing.T) {

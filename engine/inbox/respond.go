@@ -77,6 +77,7 @@ func (i *Inbox) itemsOf(x *receiving) func(vocab.Username) intake.Item {
 	if x.passer != nil {
 		common.Forwarders = []*vocab.Actor{x.passer}
 	}
+	common.large = int64(len(common.raw)) > i.BodyLimit
 	meant := x.meant
 	return func(u vocab.Username) intake.Item {
 		item := common

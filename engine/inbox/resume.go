@@ -56,6 +56,7 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	}
 	x := &applying{raw: writeStored(a), payer: w.Payer, documents: int64(len(w.Fetched)), Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
 		Named: w.Named, Now: w.ReceivedAt}}
+	x.large = int64(len(x.raw)) > p.BodyLimit
 	if x.fetched, x.reader, x.Proven, err = readFetched(w.Fetched); err != nil {
 		return intake.Resumed{Err: fmt.Errorf("read what was fetched again: %w", err)}, nil
 	}

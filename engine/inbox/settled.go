@@ -18,6 +18,9 @@ func (x *applying) ArrivedAt() time.Time { return x.Now }
 // it.
 func (x *applying) Size() int64 { return int64(len(x.raw)) + x.documents }
 
+// IsLarge reports whether the activity is larger than BodyLimit.
+func (x *applying) IsLarge() bool { return x.large }
+
 // Outcome returns the outcome of the activity.
 func (x *applying) Outcome() intake.Outcome {
 	switch x.outcome {

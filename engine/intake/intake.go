@@ -42,6 +42,7 @@ type Item interface {
 	Payer() string        // the domain that caused it; empty for this server itself
 	ArrivedAt() time.Time // when it arrived at this server
 	Size() int64          // of the stored activity, in bytes
+	IsLarge() bool        // whether only a few such items may be applied at the same time
 	Outcome() Outcome     // the outcome of the last Apply
 }
 
@@ -96,6 +97,7 @@ type Deps struct {
 	Rivals   Rivals
 	Places   *policy.Pool    // for entries in memory
 	Memory   *policy.Pool    // for bytes of bodies in memory; a body that several users share is counted once
+	Large    chan struct{}   // has a place for each large item that may be applied at the same time
 	Backoff  mailbox.Backoff // the wait before a database that could not be used is tried again
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // may be nil

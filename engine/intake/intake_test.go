@@ -34,6 +34,9 @@ func (n *note) Payer() string        { return "peer.example" }
 func (n *note) ArrivedAt() time.Time { return n.at }
 func (n *note) Size() int64          { return 100 }
 
+// IsLarge is true for what the sender large sends.
+func (n *note) IsLarge() bool { return strings.Contains(n.id, "/large/") }
+
 // Outcome is Ignored for what the sender dull sends, and Kept for all else.
 func (n *note) Outcome() Outcome {
 	if strings.Contains(n.id, "/dull/") {
@@ -131,7 +134,7 @@ func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Use
 	for _, name := range names {
 		users = append(users, dbtest.User(t, store, name))
 	}
-	i = New(Deps{Store: store, Pipeline: s, Rivals: noRivals{}, Places: policy.Queue.NewPool(), Memory: policy.QueueBytes.NewPool(),
+	i = New(Deps{Store: store, Pipeline: s, Rivals: noRivals{}, Places: policy.Queue.NewPool(), Memory: policy.QueueBytes.NewPool(), Large: make(chan struct{}, 1),
 		Backoff: mailbox.Backoff{Min: 5 * time.Millisecond, Max: 50 * time.Millisecond}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	t.Cleanup(func() {
 		if err := i.Close(context.Background()); err != nil {

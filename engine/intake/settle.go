@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -10,7 +11,18 @@ import (
 
 // commitBatch applies a batch in one transaction.
 func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
+	defer i.takeLarge(batch...)()
 	return i.writeUser(u, func(ctx context.Context, tx *user.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
+}
+
+// takeLarge waits for a place for a batch that has a large item. The result gives the place back.
+// Nobody may hold a connection while waiting, because others need the connection meanwhile.
+func (i *Intake) takeLarge(batch ...*entry) (give func()) {
+	if !slices.ContainsFunc(batch, func(e *entry) bool { return e.item.IsLarge() }) {
+		return func() {}
+	}
+	i.Large <- struct{}{}
+	return func() { <-i.Large }
 }
 
 // settleBatch finishes a batch whose transaction ended with err. A batch that failed is halved,

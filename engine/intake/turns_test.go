@@ -232,6 +232,38 @@ func TestATurnThatTakesLongEnds(t *testing.T) {
 	close(h.let)
 }
 
+// While no place for a large activity is free, what arrived before it is committed, and the large
+// one waits.
+func TestALargeActivityWaitsForAPlaceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := held{&steps{}, &atomic.Bool{}, make(chan string, 1), make(chan struct{})}
+	h.holds.Store(true)
+	i, users := open(t, h.steps, "alice")
+	i.Pipeline = h
+	answers := make(chan error, 3)
+	for n, sender := range []string{"stranger", "carol", "large"} {
+		go func() { answers <- accept(t.Context(), i, sender, n, users...) }()
+		if n == 0 {
+			<-h.first
+		}
+		eventually(t, "it is queued", func() bool { return i.Places.Used() == int64(n+1) })
+	}
+	i.Large <- struct{}{}
+	close(h.let)
+	for range 2 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if carols, large := len(h.of("carol")), len(h.of("large")); carols != 1 || large != 0 {
+		t.Errorf("committed are %d of carol's activities and %d large ones, want one of hers alone", carols, large)
+	}
+	<-i.Large
+	if err := <-answers; err != nil {
+		t.Error(err)
+	}
+}
+
 // rowsOf returns how many rows the journal has.
 func rowsOf(t *testing.T, i *Intake) int {
 	t.Helper()
