@@ -140,6 +140,9 @@ func Counterpart(to vocab.Addressing, besides vocab.ID) (one vocab.ID) {
 // Open returns the ids that are addressed in to, cc and audience.
 func Open(to vocab.Addressing) []vocab.ID { return slices.Concat(to.To, to.Cc, to.Audience) }
 
+// IsHidden reports whether an addressing names its recipients only in bto and bcc.
+func IsHidden(to vocab.Addressing) bool { return len(Open(to)) == 0 && !IsUnaddressed(to) }
+
 // Communities returns the ids that a post names in audience, each once, if everybody may see the
 // post. The post belongs to the communities, that is, the Group actors, among these ids
 // (FEP-1b12). The ids of everybody, the author and the author's followers are left out.
@@ -187,18 +190,23 @@ func CopyOpen(to, from vocab.Doc) {
 func CopyStored(to, from vocab.Doc) {
 	CopyOpen(to, from)
 	if IsNarrowed(from) {
-		to[vocab.Narrowed] = true
+		Mark(to)
 	}
 }
 
-// Narrow returns a copy of a public document that is addressed to its author alone, and marked for
+// Mark marks a stored document that is addressed to its author alone, and was public, for
 // IsNarrowed. A letter to a group may be addressed to its author alone, too, so the mark is needed.
+func Mark(d vocab.Doc) { d[vocab.Narrowed] = true }
+
+// Narrow returns a copy of a public document that is addressed to its author alone, and marked by
+// Mark.
 func Narrow(d vocab.Doc, author vocab.ID) vocab.Doc {
 	d = maps.Clone(d)
 	for _, field := range openFields {
 		delete(d, field)
 	}
-	d["to"], d[vocab.Narrowed] = []any{string(author)}, true
+	d["to"] = []any{string(author)}
+	Mark(d)
 	return d
 }
 

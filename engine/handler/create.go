@@ -221,7 +221,7 @@ func (r *Received) isShown(o *vocab.Object) bool {
 
 // Stored returns the row of an object that is stored for the first time, at the time now.
 func Stored(o *vocab.Object, now time.Time) user.Object {
-	doc, readable := o.Stored()
+	doc, readable := storedForm(o)
 	row := user.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: doc, Readable: readable}
 	if !o.Updated.IsZero() {
 		at := NotAfter(o.Updated, now)

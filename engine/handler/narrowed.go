@@ -42,7 +42,7 @@ func passIgnored(err error) error {
 // hideNarrowed does the work of HideNarrowed for a living post that the sender wrote. It returns
 // ErrIgnored unless an error prevents the change.
 func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Object, before, o *vocab.Object) error {
-	was, err := AddressingBefore(ctx, tx, before)
+	was, err := addressingBefore(ctx, tx, before)
 	if err != nil {
 		return err
 	}
@@ -58,34 +58,63 @@ func hideNarrowed(ctx context.Context, tx *user.Tx, r *Received, stored *user.Ob
 	return ignoredUnless(err)
 }
 
-// addressByUpdate returns the stored form of a new version with the open addressing of its Update,
-// if the version has none of its own. Otherwise the addressing of its Create would count, which the
-// author has replaced. If the Update names its recipients only in bto or bcc, the version is
-// addressed to its author alone. If the Update addresses nobody either, the version keeps the open
-// addressing of the version before.
-func addressByUpdate(a *vocab.Activity, o, before *vocab.Object, doc json.RawMessage) (json.RawMessage, error) {
-	if !audience.IsUnaddressed(o.Addressing) {
-		return doc, nil
+// storedForm returns an object as it is stored for the first time. Hidden recipients are not
+// stored. So an object that has no others is addressed to its author alone; otherwise the
+// addressing of its Create would count, which may be for everybody.
+func storedForm(o *vocab.Object) (doc, readable json.RawMessage) {
+	if audience.IsHidden(o.Addressing) {
+		o = o.ForAuthor()
+	}
+	return o.Stored()
+}
+
+// updatedForm returns a new version o of an object as it is stored in place of the version before.
+// If o has no addressing of its own, it gets the open addressing of its Update, because the author
+// has replaced that of its Create. If o is only for hidden recipients, it is addressed to its
+// author alone. If the Update addresses nobody either, o keeps the open addressing of the version
+// before.
+func updatedForm(ctx context.Context, tx *user.Tx, r *Received, o, before *vocab.Object) (doc, readable json.RawMessage, err error) {
+	to, isOwn := o.Addressing, !audience.IsUnaddressed(o.Addressing)
+	if !isOwn {
+		to = r.Activity.Addressing
+	}
+	isHidden := audience.IsHidden(to)
+	if isHidden {
+		o = o.ForAuthor()
+	}
+	doc, readable = o.Stored()
+	if isOwn && !isHidden {
+		return doc, readable, nil
 	}
 	d, err := vocab.ParseDoc(doc)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch {
-	case audience.IsUnaddressed(a.Addressing):
+	case isHidden:
+		if was, err := wasPublic(ctx, tx, before); err != nil || !was {
+			return doc, readable, err
+		}
+		audience.Mark(d)
+	case audience.IsUnaddressed(to):
 		audience.CopyStored(d, before.Doc)
-	case len(audience.Open(a.Addressing)) == 0:
-		d = audience.Narrow(d, o.AttributedTo)
 	default:
-		from, _ := a.Doc.WithCanonicalIDs()
+		from, _ := r.Activity.Doc.WithCanonicalIDs()
 		audience.CopyOpen(d, from)
 	}
-	return d.JSON(), nil
+	return d.JSON(), readable, nil
 }
 
-// AddressingBefore returns the addressing of a stored object: its own, or that of its Create if it
+// wasPublic reports whether a stored object is public, or was public before its author narrowed its
+// audience (see audience.IsNarrowed).
+func wasPublic(ctx context.Context, tx *user.Tx, before *vocab.Object) (bool, error) {
+	was, err := addressingBefore(ctx, tx, before)
+	return audience.IsPublic(was) || audience.IsNarrowed(before.Doc), err
+}
+
+// addressingBefore returns the addressing of a stored object: its own, or that of its Create if it
 // has none.
-func AddressingBefore(ctx context.Context, tx *user.Tx, before *vocab.Object) (vocab.Addressing, error) {
+func addressingBefore(ctx context.Context, tx *user.Tx, before *vocab.Object) (vocab.Addressing, error) {
 	if !audience.IsUnaddressed(before.Addressing) {
 		return before.Addressing, nil
 	}

@@ -122,8 +122,7 @@ func replaceObject(ctx context.Context, tx *user.Tx, r *Received, o, before *voc
 	if r.Mine(o.ID) {
 		return ErrIgnored
 	}
-	doc, readable := o.Stored()
-	doc, err := addressByUpdate(r.Activity, o, before, doc)
+	doc, readable, err := updatedForm(ctx, tx, r, o, before)
 	if err != nil {
 		return err
 	}

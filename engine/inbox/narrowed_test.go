@@ -165,3 +165,44 @@ func TestAnUpdateForNobodyOpensNoNarrowedPost(t *testing.T) {
 		t.Error("the private words are public")
 	}
 }
+
+// A post that names its recipients only in bto or bcc is not public, even if its Create is. The
+// mark of a narrowed post is only on one that was public.
+func TestAPostWithHiddenRecipientsIsNotPublic(t *testing.T) {
+	const (
+		note   = `"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","published":"2026-01-01T00:00:00Z"`
+		hidden = `"bcc":"us:/alice",`
+		public = `"to":["as:Public","us:/alice"],`
+		edited = `"content":"psst","updated":"2026-01-02T00:00:00Z"}}`
+	)
+	for name, tt := range map[string]struct {
+		create, update string
+		want, marked   string
+	}{
+		"from the start":                    {create: public + note + `,` + hidden + `"content":"hello"}}`, want: "hello"},
+		"from the start, with an edit":      {hidden + note + `,` + hidden + `"content":"hello"}}`, hidden + note + `,` + hidden + edited, "psst", ""},
+		"from the start, with its Update":   {hidden + note + `,` + hidden + `"content":"hello"}}`, hidden + note + `,` + edited, "psst", ""},
+		"after an edit":                     {public + note + `,"content":"hello"}}`, hidden + note + `,` + hidden + edited, "psst", "true"},
+		"after an edit of an open post":     {public + note + `,` + public + `"content":"hello"}}`, hidden + note + `,` + hidden + edited, "psst", "true"},
+		"after an edit with an open Update": {public + note + `,"content":"hello"}}`, public + note + `,` + hidden + edited, "psst", "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/dave")
+			s.Follows("p:/dave")
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave",`+tt.create)
+			if tt.update != "" {
+				s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+tt.update)
+			}
+			if got := contents(t, s); !slices.Equal(got, []string{tt.want}) {
+				t.Errorf("alice holds %q, want %q", got, tt.want)
+			}
+			if isPublic(t, s) {
+				t.Error("the post is public")
+			}
+			if got := s.Column(t, s.Alice, `SELECT coalesce(raw ->> '`+vocab.Narrowed+`', '') FROM objects WHERE raw ->> 'type' = 'Note'`); !slices.Equal(got, []string{tt.marked}) {
+				t.Errorf("marked as narrowed: %q, want %q", got, tt.marked)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package vocab
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -211,6 +212,17 @@ func (o *Object) Stored() (doc, readable json.RawMessage) {
 func (o *Object) WrittenHere() *Object {
 	own := *o
 	own.stored, own.isOwn = &stored{}, true
+	return &own
+}
+
+// ForAuthor returns a copy of the object that is addressed to its author alone.
+func (o *Object) ForAuthor() *Object {
+	own := *o
+	own.stored, own.Doc = &stored{}, maps.Clone(o.Doc)
+	for _, name := range []string{"cc", "audience", "bto", "bcc"} {
+		delete(own.Doc, name)
+	}
+	own.Doc["to"], own.Addressing = []any{string(o.AttributedTo)}, Addressing{To: []ID{o.AttributedTo}}
 	return &own
 }
 
