@@ -152,8 +152,12 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	}
 	endRows(t, c, row)
 	lies(t, c, 1, 2)
-	if parked, err := c.Instance.Journal.StalledUsers(t.Context()); err != nil || !slices.Equal(parked, u[1:]) {
+	if parked, err := c.Instance.Journal.StalledUsers(t.Context(), nil); err != nil || !slices.Equal(parked, u[1:]) {
 		t.Errorf("parked are %v, %v; want %v", parked, err, u[1:])
+	}
+	except := map[int64][]vocab.Username{row.Seq: u[1:2], row.Seq + 1: u[2:]}
+	if parked, err := c.Instance.Journal.StalledUsers(t.Context(), except); err != nil || !slices.Equal(parked, u[2:]) {
+		t.Errorf("parked are %v, %v; want %v", parked, err, u[2:])
 	}
 	page, err := c.Instance.Journal.ListWaiting(t.Context(), u[1], 0, 10, 1<<20)
 	if err != nil || len(page) != 1 || page[0].Seq != row.Seq || string(page[0].Raw) != `{"id":"1"}` || string(page[0].Fetched) != `{}` || !page[0].Named || page[0].ReceivedAt.IsZero() {

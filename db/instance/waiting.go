@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,10 +12,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// StalledUsers returns the users that have activities waiting for them, sorted by name.
-func (j Journal) StalledUsers(ctx context.Context) ([]vocab.Username, error) {
+// StalledUsers returns the users that have activities waiting for them, sorted by name. The
+// parameter except has the numbers of rows that do not count, each with the users for which it does
+// not.
+func (j Journal) StalledUsers(ctx context.Context, except map[int64][]vocab.Username) ([]vocab.Username, error) {
+	var users []vocab.Username
+	var seqs []int64
+	for seq, of := range except {
+		users, seqs = append(users, of...), append(seqs, slices.Repeat([]int64{seq}, len(of))...)
+	}
 	return postgres.CollectColumn[vocab.Username](ctx, j.on, "list stalled users",
-		`SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username) ORDER BY username`)
+		`SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username
+			AND (w.username, w.seq) NOT IN (SELECT * FROM unnest(@users::text[], @seqs::bigint[]))) ORDER BY username`,
+		pgx.NamedArgs{"users": names(users), "seqs": seqs})
 }
 
 // Waiting is an activity that waits for a user.

@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -167,6 +169,20 @@ func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	defer r.mu.Unlock()
 	q := r.questions[seq]
 	return q != nil && q.waiting[u] && q.answered.IsZero()
+}
+
+// Open returns the rows about which users wait for an answer that has not come yet, with these
+// users.
+func (r *rivals) Open() map[int64][]vocab.Username {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	open := map[int64][]vocab.Username{}
+	for seq, q := range r.questions {
+		if q.answered.IsZero() {
+			open[seq] = slices.Collect(maps.Keys(q.waiting))
+		}
+	}
+	return open
 }
 
 // takeAnswer replaces the activity's object by the one that the server showed. It returns false

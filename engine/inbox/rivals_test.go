@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -132,6 +133,33 @@ func TestAForwardedAnswerIsStoredAsItsServerShowsIt(t *testing.T) {
 	if got, want := holds(t, s, id), s.Long("p:/dave says true"); got != want {
 		t.Errorf("alice has %q, want %q", got, want)
 	}
+}
+
+// The upkeep of the journal lets an activity wait whose object another server has not shown yet.
+// The answer makes alice take it.
+func TestAnActivityWaitsForTheAnswerAlone(t *testing.T) {
+	s := newScene(t)
+	const id = "p:/notes/1"
+	hang := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(hang) })
+	t.Cleanup(answer)
+	s.Handle(id, func(w http.ResponseWriter, _ *http.Request) {
+		<-hang
+		w.Header().Set("Content-Type", "application/activity+json")
+		_, _ = w.Write([]byte(s.Long(written("p:/carol", id, "true"))))
+	})
+	s.MustSend("p:/mallory", mine, create("p:/mallory", "1", written("p:/mallory", id, "a lie")))
+	if err := accept(s, mine, create("p:/carol", "1", written("p:/carol", id, "true"))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "alice waits for the answer", func() bool { return s.Asked(id) > 0 && !s.Inbox.Stalled(s.Alice) })
+	for range 20 {
+		if err := s.Inbox.Tend(); err != nil || s.Inbox.Stalled(s.Alice) {
+			t.Fatalf("alice is stalled, %v", err)
+		}
+	}
+	answer()
+	contest{id: id, activity: "p:/carol/creates/1", isTaken: true, taken: "p:/carol says true", feed: "carol"}.expect(t, s)
 }
 
 func TestAnAnswerThatComesMeanwhileLeavesNoRowBehind(t *testing.T) {

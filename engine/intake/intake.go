@@ -86,6 +86,8 @@ type Rivals interface {
 	Ask(u vocab.Username, seq int64, item Item) bool
 	// IsOpen reports whether u waits for an answer about a row of the journal.
 	IsOpen(u vocab.Username, seq int64) bool
+	// Open returns the rows about which users wait for an answer, with these users.
+	Open() map[int64][]vocab.Username
 	// Forget records that a row no longer waits for u.
 	Forget(u vocab.Username, seq int64)
 }

@@ -37,10 +37,14 @@ func (n *note) Size() int64          { return 100 }
 // IsLarge is true for what the sender large sends.
 func (n *note) IsLarge() bool { return strings.Contains(n.id, "/large/") }
 
-// Outcome is Ignored for what the sender dull sends, and Kept for all else.
+// Outcome is Ignored for what the sender dull sends, Contested for what the sender rival sends, and
+// Kept for all else.
 func (n *note) Outcome() Outcome {
-	if strings.Contains(n.id, "/dull/") {
+	switch {
+	case strings.Contains(n.id, "/dull/"):
 		return Ignored
+	case strings.Contains(n.id, "/rival/"):
+		return Contested
 	}
 	return Kept
 }
@@ -125,6 +129,7 @@ type noRivals struct{}
 
 func (noRivals) Ask(vocab.Username, int64, Item) bool { return false }
 func (noRivals) IsOpen(vocab.Username, int64) bool    { return false }
+func (noRivals) Open() map[int64][]vocab.Username     { return nil }
 func (noRivals) Forget(vocab.Username, int64)         {}
 
 // open returns an intake, and users with the given names.

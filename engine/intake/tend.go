@@ -35,9 +35,10 @@ func (i *Intake) Start(ctx context.Context) error {
 }
 
 // stallWaiting stalls the users for which activities wait in the journal. An earlier process left
-// these activities there, an administrator put them back, or TakeStrays released them.
+// these activities there, an administrator put them back, or TakeStrays released them. Activities
+// that wait for the answer of another server stall nobody, because Revisit follows the answer.
 func (i *Intake) stallWaiting(ctx context.Context) error {
-	users, err := i.Store.Instance.Journal.StalledUsers(ctx)
+	users, err := i.Store.Instance.Journal.StalledUsers(ctx, i.Rivals.Open())
 	if err != nil {
 		return err
 	}
