@@ -68,11 +68,11 @@ func storedForm(o *vocab.Object) (doc, readable json.RawMessage) {
 	return o.Stored()
 }
 
-// updatedForm returns a new version o of an object as it is stored in place of the version before.
-// If o has no addressing of its own, it gets the open addressing of its Update, because the author
-// has replaced that of its Create. If o is only for hidden recipients, it is addressed to its
-// author alone. If the Update addresses nobody either, o keeps the open addressing of the version
-// before.
+// updatedForm returns a new version o of an object as it is stored in place of the version before,
+// which is nil if none is stored. If o has no addressing of its own, it gets the open addressing of
+// its Update, because the author has replaced that of its Create. If o is only for hidden
+// recipients, it is addressed to its author alone. If the Update addresses nobody either, o keeps
+// the open addressing of the version before.
 func updatedForm(ctx context.Context, tx *user.Tx, r *Received, o, before *vocab.Object) (doc, readable json.RawMessage, err error) {
 	to, isOwn := o.Addressing, !audience.IsUnaddressed(o.Addressing)
 	if !isOwn {
@@ -83,7 +83,7 @@ func updatedForm(ctx context.Context, tx *user.Tx, r *Received, o, before *vocab
 		o = o.ForAuthor()
 	}
 	doc, readable = o.Stored()
-	if isOwn && !isHidden {
+	if isOwn && !isHidden || before == nil && len(audience.Open(to)) == 0 {
 		return doc, readable, nil
 	}
 	d, err := vocab.ParseDoc(doc)

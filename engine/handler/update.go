@@ -176,7 +176,11 @@ func storeEarly(ctx context.Context, tx *user.Tx, r *Received, o *vocab.Object) 
 	if err != nil {
 		return err
 	}
-	added, err := tx.Objects.Add(ctx, Stored(o, r.Now))
+	row := Stored(o, r.Now)
+	if row.Raw, row.Readable, err = updatedForm(ctx, tx, r, o, nil); err != nil {
+		return err
+	}
+	added, err := tx.Objects.Add(ctx, row)
 	if err != nil || !added {
 		return ignoredUnless(err)
 	}

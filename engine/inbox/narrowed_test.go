@@ -206,3 +206,24 @@ func TestAPostWithHiddenRecipientsIsNotPublic(t *testing.T) {
 		})
 	}
 }
+
+// A private Update comes before the public Create of a post without addressing of its own. The
+// private words do not become public with the Create.
+func TestAnUpdateBeforeItsCreateKeepsItsAudience(t *testing.T) {
+	const note = `"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","published":"2026-01-01T00:00:00Z"`
+	for name, to := range map[string]string{"open": `"to":"us:/alice",`, "hidden": `"bcc":"us:/alice",`} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/dave")
+			s.Follows("p:/dave")
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+to+note+`,"content":"psst","updated":"2026-01-02T00:00:00Z"}}`)
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave","to":["as:Public","us:/alice"],`+note+`,"content":"hello"}}`)
+			if got := contents(t, s); !slices.Equal(got, []string{"psst"}) {
+				t.Errorf("alice holds %q, want the words of the Update", got)
+			}
+			if isPublic(t, s) {
+				t.Error("the private words are public")
+			}
+		})
+	}
+}
