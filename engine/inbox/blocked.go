@@ -70,10 +70,20 @@ func (x *applying) isOfRefusedMember() bool {
 }
 
 // dismissBlocked ignores an activity of a blocked actor. A deletion or an Undo still takes
-// effect, so that authors can take back their content although they are blocked.
-func (p *applier) dismissBlocked(ctx context.Context, x *applying) error {
+// effect, so that authors can take back their content although they are blocked. For the same
+// reason, an Update that makes a public post less public hides the post, whose words stay as they
+// were.
+func (p *applier) dismissBlocked(ctx context.Context, x *applying) (err error) {
 	if p.Handlers.Lookup(x.Activity).TakesAway {
 		if err := p.runHandler(ctx, x); err != nil {
+			return err
+		}
+	}
+	if x.Activity.Type == vocab.Update && !handler.UpdatesItself(x.Activity) {
+		if x.Fetched, err = p.selectReadable(ctx, x); err != nil {
+			return err
+		}
+		if err := handler.HideNarrowed(ctx, x.tx, &x.Received); err != nil {
 			return err
 		}
 	}

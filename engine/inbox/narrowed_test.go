@@ -227,3 +227,35 @@ func TestAnUpdateBeforeItsCreateKeepsItsAudience(t *testing.T) {
 		})
 	}
 }
+
+// The user blocks the author of a public answer, who then makes it less public. The public pages do
+// not show it again once the block is undone.
+func TestAPostThatABlockedAuthorMakesLessPublicStaysHidden(t *testing.T) {
+	const day = `"2026-01-0`
+	note := func(to, content, n string) string {
+		return `"to":` + to + `,"object":{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","to":` + to +
+			`,"inReplyTo":"us:/alice/notes/1","content":"` + content + `","published":"2026-01-01T00:00:00Z","updated":` + day + n + `T00:00:00Z"}}`
+	}
+	for name, tt := range map[string]struct {
+		to   string
+		want int
+	}{
+		"for followers": {`"p:/dave/followers"`, 0},
+		"for everybody": {`"as:Public"`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/dave")
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/1","type":"Create","actor":"p:/dave",`+note(`["as:Public","us:/alice"]`, "hello", "1"))
+			s.Act("p:/dave", `{"id":"us:/alice/blocks/1","type":"Block","actor":"us:/alice","object":"p:/dave"}`)
+			s.MustSend("p:/dave", "us:/inbox", `{"id":"p:/a/2","type":"Update","actor":"p:/dave",`+note(tt.to, "psst", "2"))
+			s.Act("p:/dave", `{"id":"us:/alice/undos/1","type":"Undo","actor":"us:/alice","object":{"id":"us:/alice/blocks/1","type":"Block","actor":"us:/alice","object":"p:/dave"}}`)
+			if got := publicAnswers(t, s); len(got) != tt.want {
+				t.Errorf("public answers: %q, want %d", got, tt.want)
+			}
+			if got := contents(t, s); !slices.Equal(got, []string{"hello"}) {
+				t.Errorf("alice holds %q, want the words from before the block", got)
+			}
+		})
+	}
+}
