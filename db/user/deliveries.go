@@ -83,6 +83,18 @@ type Delivery struct {
 const takenColumns = `t.id, t.job_id AS job, j.activity_uri AS activity, coalesce(j.object_uri, '') AS object, j.type, j.body, j.signer = 'instance' AS instance,
 	t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at AS created, t.forwarded`
 
+// IsUsersOwn reports whether the user is told when a delivery fails. The user is not told of a
+// forwarded activity, or of an answer that the engine sent by itself. Otherwise a server that
+// refuses the answers to its own activities could fill the window of events. Among the answers,
+// only those that the user sent say when they were published.
+func (t Deliveries) IsUsersOwn(d Delivery) bool {
+	if d.Forwarded || !slices.Contains(t.types.Answer, d.Type) {
+		return !d.Forwarded
+	}
+	doc, err := vocab.ParseDoc(d.Body)
+	return err == nil && doc.Text("published") != ""
+}
+
 // IdempotencyKey returns a key that is the same at every attempt, and that reveals nothing about
 // other deliveries.
 func (d Delivery) IdempotencyKey() string {

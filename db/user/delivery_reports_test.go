@@ -319,8 +319,15 @@ func TestWhatIsParkedForTooLongIsGivenUp(t *testing.T) {
 	enqueue(t, c, u, job("Create", ""), now, inboxOn("p.example", 0))
 	enqueue(t, c, u, job("Delete", ""), now, inboxOn("p.example", 0))
 	enqueue(t, c, u, job("Create", ""), now, inboxOn("q.example", 0)) // this delivery waits, and is not parked
+	forwarded := job("Create", "")
+	forwarded.Forwarded = true
+	answer := job("Accept", "") // of the user's own, since it says when it was published
+	answer.Body = []byte(`{"type":"Accept","published":"2026-01-01T00:00:00Z"}`)
+	for _, j := range []user.Job{forwarded, job("Accept", ""), answer} {
+		enqueue(t, c, u, j, now, inboxOn("p.example", 0))
+	}
 	park(t, c, u, "p.example")
-	for _, tt := range []struct{ days, want int }{{7, 0}, {9, 1}, {29, 0}, {31, 1}} {
+	for _, tt := range []struct{ days, want int }{{7, 0}, {9, 4}, {29, 0}, {31, 1}} {
 		for _, dry := range []bool{true, false} {
 			if did := forget(t, c, u, tt.days, dry); did.Lapsed != tt.want {
 				t.Errorf("after %d days %d are given up (dry run: %t), want %d", tt.days, did.Lapsed, dry, tt.want)
@@ -332,8 +339,8 @@ func TestWhatIsParkedForTooLongIsGivenUp(t *testing.T) {
 		events, err = tx.Events.List(ctx, 0, 10)
 		return err
 	})
-	if len(events) != 2 || events[0].Type != "delivery.failed" || !strings.Contains(string(events[0].Payload), "stayed away") {
-		t.Errorf("told of it was %+v, want both", events)
+	if len(events) != 3 || events[0].Type != "delivery.failed" || !strings.Contains(string(events[0].Payload), "stayed away") {
+		t.Errorf("told of it was %+v, want the Create, the Accept of the user's own and the Delete", events)
 	}
 }
 

@@ -34,25 +34,31 @@ const lapsed = "the host stayed away for too long"
 func lapseDeliveries(ctx context.Context, t *tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	r := p.Deliveries
 	type row struct {
-		ID       int64
-		Activity vocab.ID
-		Type     string
-		Inbox    vocab.ID
+		ID        int64
+		Activity  vocab.ID
+		Type      string
+		Inbox     vocab.ID
+		Forwarded bool
+		Body      []byte
 	}
 	rows, err := collect[row](ctx, t, "give up deliveries", `
 		WITH old AS (
 			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.status = 'parked' AND d.id > @after
 				AND d.created_at <= CASE WHEN j.type = ANY(@types) THEN @lasting::timestamptz ELSE @parked::timestamptz END ORDER BY d.id LIMIT @n FOR UPDATE OF d SKIP LOCKED
 		), gone AS (
-			UPDATE deliveries d SET status = 'failed', last_error = @why, updated_at = @now FROM old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox
+			UPDATE deliveries d SET status = 'failed', last_error = @why, updated_at = @now FROM old WHERE d.id = old.id RETURNING d.id, d.job_id, d.inbox, d.forwarded
 		)
-		SELECT gone.id, j.activity_uri AS activity, j.type, gone.inbox FROM gone JOIN delivery_jobs j ON j.id = gone.job_id ORDER BY gone.id`,
-		named{"after": at.delivery, "types": r.Types, "lasting": r.Now.Add(-r.Lasting), "parked": r.Now.Add(-r.Parked), "n": pruneBatch, "why": lapsed, "now": r.Now})
+		SELECT gone.id, j.activity_uri AS activity, j.type, gone.inbox, gone.forwarded, CASE WHEN j.type = ANY(@answers) THEN j.body END AS body FROM gone JOIN delivery_jobs j ON j.id = gone.job_id ORDER BY gone.id`,
+		named{"after": at.delivery, "answers": t.types.Answer, "types": r.Types, "lasting": r.Now.Add(-r.Lasting), "parked": r.Now.Add(-r.Parked), "n": pruneBatch, "why": lapsed, "now": r.Now})
 	if err != nil {
 		return did, nil, err
 	}
 	for _, d := range rows {
-		if err := t.all.Events.Add(ctx, r.Failed(Delivery{ID: d.ID, Activity: d.Activity, Type: d.Type, Inbox: d.Inbox}, lapsed, r.Now)); err != nil {
+		gone := Delivery{ID: d.ID, Activity: d.Activity, Type: d.Type, Inbox: d.Inbox, Forwarded: d.Forwarded, Body: d.Body}
+		if !t.all.Deliveries.IsUsersOwn(gone) {
+			continue
+		}
+		if err := t.all.Events.Add(ctx, r.Failed(gone, lapsed, r.Now)); err != nil {
 			return did, nil, err
 		}
 	}

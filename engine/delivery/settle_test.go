@@ -28,7 +28,7 @@ func TestADeliveryFailsWhateverBytesItsErrorQuotes(t *testing.T) {
 	c := dbtest.New(t)
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
-	job := owe(t, c, u, "Accept", "", "p.example", now)
+	job := owe(t, c, u, "Like", "", "p.example", now)
 	q := postgres{c, c.Instance.Users, "one", slog.New(slog.DiscardHandler)}
 	row := claimAll(t, q, u, 1, now)[0]
 	failed := entry{delivery: row, outcome: user.Outcome{Delivery: row.ID, Status: user.DeliveryFailed, Spent: true, Error: "certificate is valid for a\x00b, not p.example"}}

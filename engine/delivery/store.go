@@ -215,7 +215,7 @@ func (p postgres) writeEntries(ctx context.Context, tx *user.Tx, all []entry, no
 		if !written[e.outcome.Delivery] {
 			continue // the lease is lost, so another process decides how the delivery ends
 		}
-		if e.outcome.Status == user.DeliveryFailed {
+		if e.outcome.Status == user.DeliveryFailed && tx.Deliveries.IsUsersOwn(e.delivery) {
 			if err := tx.Events.Add(ctx, FailedEvent(e.delivery, e.outcome.Error, now)); err != nil {
 				return nil, err
 			}

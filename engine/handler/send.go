@@ -116,7 +116,8 @@ func (s sender) mayTell(ctx context.Context) (bool, error) {
 }
 
 // proveActivity completes the activity d, and returns it with the user's proof: as it is stored,
-// and as it is sent.
+// and as it is sent. An Accept or Reject must not say here when it was published, because that
+// tells the user's own answers apart (see user.Deliveries.IsUsersOwn).
 func (s sender) proveActivity(d vocab.Doc) (stored, sent []byte, err error) {
 	d["@context"], d["actor"] = vocab.WithQuoteTerms(vocab.ActivityContext(), d), string(s.local.ID(s.user))
 	if stored, err = s.local.Prove(s.user, d, s.now); err != nil {
