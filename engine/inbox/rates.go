@@ -107,7 +107,9 @@ func (x *receiving) paidBy() string {
 // passes it on (see findStrangers) against the party that pays (see paidBy). It counts a
 // recipient even if the user will ignore the activity, because each recipient costs a transaction
 // in a user's database. One of the counted recipients is free, because the request itself was
-// counted. Recipients who follow one of the two actors cost nothing.
+// counted. Recipients who follow one of the two actors cost nothing. A large activity counts once
+// more for each bytesOfCopy bytes, because what its copies take is known only once they are stored
+// (see chargeStored), and thousands of them may wait until then.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
@@ -119,10 +121,18 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if err := limitFault(b.bounds.fannedOut.Ready(x.paidBy())); err != nil {
 		return err
 	}
-	b.bounds.fannedOut.Spend(x.paidBy(), len(strangers)-1)
+	b.bounds.fannedOut.Spend(x.paidBy(), len(strangers)*(1+bytesFor(x)/bytesOfCopy)-1)
 	x.strangers = setOf(strangers)
 	return nil
 }
+
+// bytesOfCopy makes a domain's budget of recipients, 2,000 at once, about as large as its daily
+// budget of storage for strangers, 256 MiB.
+const bytesOfCopy = 128 << 10
+
+// bytesFor returns how many bytes the activity takes in the database of one recipient, without what
+// is fetched for it.
+func bytesFor(x *receiving) int { return perStored + len(x.Activity.Raw) }
 
 // limitDeletions takes the first Delete of an actor that is gone, and then drops further Deletes
 // of that actor for a while. All these Deletes say the same, and need no signature of the actor.
@@ -202,10 +212,11 @@ func (b *budgets) limitForFollowers(x *receiving) error {
 func followedKey(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
 // limitForStrangers removes recipients who do not follow the sender, if too much of the sender's
-// domain was stored for such users.
+// domain was stored for such users, or if the copies for all recipients exceed what a domain may
+// store for such users in a day.
 func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	ok, after := b.bounds.storedOfDomain.Ready(x.paidBy())
-	if ok {
+	if ok && len(x.Recipients)*bytesFor(x) <= policy.StrangersStorage.Rate.Burst {
 		return nil
 	}
 	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
@@ -213,6 +224,9 @@ func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
+	if len(left) == 0 && ok {
+		return fault.New(fault.TooLarge, "the activity is too large for so many users who do not follow its actor")
+	}
 	if len(left) == 0 {
 		return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
 	}

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lightweb/lightweb/db/user"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -112,12 +114,53 @@ func TestRecipientsWhoAreCountedDidNotAskForTheActivity(t *testing.T) {
 	const carol, group = "https://peer.example/carol", "https://group.example/1"
 	x := &receiving{signer: &vocab.Actor{ID: group}, passer: &vocab.Actor{ID: group}, followers: map[vocab.ID]map[vocab.Username]bool{
 		carol: setOf(usernames(t, "alice")), group: setOf(usernames(t, "bob"))}}
-	x.Actor, x.Recipients = &vocab.Actor{ID: carol}, usernames(t, "alice", "bob", "dave", "erin")
+	x.Activity, x.Actor, x.Recipients = &vocab.Activity{}, &vocab.Actor{ID: carol}, usernames(t, "alice", "bob", "dave", "erin")
 	if err := b.chargeFanOut(t.Context(), x); err != nil {
 		t.Fatal(err)
 	}
 	if want := setOf(usernames(t, "dave", "erin")); !maps.Equal(x.strangers, want) {
 		t.Errorf("counted are %v, want %v", x.strangers, want)
+	}
+}
+
+// A megabyte for each of many strangers uses up their domain's budget of recipients sooner than
+// small activities do, and what exceeds the daily budget of storage is refused.
+func TestALargeActivityForManyStrangersCostsWhatItsCopiesTake(t *testing.T) {
+	t.Parallel()
+	const carol, dave = "https://peer.example/carol", "https://peer.example/dave"
+	send := func(b *budgets, n, bytes int, followers ...string) (*receiving, error) {
+		x := &receiving{signer: &vocab.Actor{ID: carol}, followers: map[vocab.ID]map[vocab.Username]bool{carol: setOf(usernames(t, followers...))}}
+		x.Actor, x.Activity = &vocab.Actor{ID: carol}, &vocab.Activity{ID: dave, Type: "Create", Raw: make([]byte, bytes)}
+		for n := range n {
+			x.Recipients = append(x.Recipients, usernames(t, fmt.Sprint("reader", n))...)
+		}
+		if err := b.chargeFanOut(t.Context(), x); err != nil {
+			return x, err
+		}
+		return x, b.limitForStrangers(t.Context(), x)
+	}
+	for bytes, want := range map[int]int{4 << 10: 21, 1 << 20: 3} {
+		now := time.Now()
+		b := &budgets{Deps: Deps{Local: actor.NewLocal("https://us.example", nil, nil, "")}, bounds: newBounds(func() time.Time { return now })}
+		taken := 0
+		for range 100 {
+			if _, err := send(b, 100, bytes); err == nil {
+				taken++
+			}
+		}
+		if taken != want {
+			t.Errorf("%d activities of %d bytes for 100 strangers each are taken, want %d", taken, bytes, want)
+		}
+	}
+	i := &Inbox{Deps: Deps{Local: actor.NewLocal("https://us.example", nil, nil, ""), Now: time.Now, Log: slog.New(slog.DiscardHandler)},
+		metrics: newMetrics(prometheus.NewRegistry())}
+	b := &budgets{Deps: i.Deps, bounds: newBounds(time.Now), ignored: newIgnored(i)}
+	if _, err := send(b, 300, 1<<20); fault.KindOf(err) != fault.TooLarge {
+		t.Errorf("a megabyte for each of 300 strangers: %v, want TooLarge", err)
+	}
+	b.bounds = newBounds(time.Now)
+	if x, err := send(b, 300, 1<<20, "reader7"); err != nil || len(x.Recipients) != 1 {
+		t.Errorf("with a follower among them it is for %v, %v; want the follower alone", x.Recipients, err)
 	}
 }
 

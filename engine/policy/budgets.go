@@ -70,13 +70,13 @@ var (
 		Beyond: "503; its other recipients get it"})
 
 	FanOut = newBudget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
-		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored; a few of their databases are written at a time, by turns of the domains", Beyond: "429"})
+		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored; once more for each 128 KiB of the activity; a few of their databases are written at a time, by turns of the domains", Beyond: "429"})
 	Rejections      = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Domain, Rate: Daily(1000), Beyond: "the Follow is ignored"})
 	ActorRejections = newBudget(Budget{Bounds: "Rejects of Follows for which there is no room among those that wait for a user", Payer: Sender, Rate: Daily(1), Note: "for each user", Beyond: "the Follow is ignored"})
 	Deletions       = newBudget(Budget{Bounds: "Deletes of an account that is gone, which need no signature of it", Payer: Sender,
 		Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Note: "the account itself pays; one that is refused does not count", Beyond: "202, and dropped"})
 	StrangersStorage = newBudget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true,
-		Note: "a Block, an Undo and a Delete take effect beyond it, and are not stored", Beyond: "429"})
+		Note: "413 if the copies of one activity would take more; a Block, an Undo and a Delete take effect beyond it, and are not stored", Beyond: "429"})
 	FollowersStorage = newBudget(Budget{Bounds: "storage for a user who follows the sender", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
 		Note: "for each user; it is 400,000 posts of 5 KiB, more than the largest server's users write in public a day: an honest one does not meet it", Beyond: "429; other recipients get it"})
 	NewActors = newBudget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
