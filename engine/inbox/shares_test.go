@@ -160,7 +160,7 @@ func TestALargeActivityForManyStrangersCostsWhatItsCopiesTake(t *testing.T) {
 	}
 	b.bounds = newBounds(time.Now)
 	if x, err := send(b, 300, 1<<20, "reader7"); err != nil || len(x.Recipients) != 1 {
-		t.Errorf("with a follower among them it is for %v, %v; want the follower alone", x.Recipients, err)
+		t.Errorf("with a follower among them it is for %d recipients, %v; want the follower alone", len(x.Recipients), err)
 	}
 }
 
