@@ -18,6 +18,34 @@ func onStream(server *redistest.Server, u *enginetest.User, kind, activity strin
 	return strings.Contains(all, kind) && strings.Contains(all, activity)
 }
 
+// groupsOf returns the answer of Redis about the consumer groups of a user's stream, or an empty
+// text if there is no stream.
+func groupsOf(server *redistest.Server, name string) string {
+	all, err := redistest.Ask("tcp", server.Addr, "XINFO", "GROUPS", name+":events")
+	if err != nil {
+		return ""
+	}
+	return all
+}
+
+// hasGroups reports whether a user's stream has both consumer groups.
+func hasGroups(server *redistest.Server, name string) bool {
+	all := groupsOf(server, name)
+	return strings.Contains(all, "name llm ") && strings.Contains(all, "name ws ")
+}
+
+// A program can read with a consumer group as soon as the user exists, before the first event.
+func TestAUserMadeBesideTheEngineHasConsumerGroups(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a := enginetest.Start(t, "LIGHTWEB_REDIS_URL="+server.URL())
+	a.CreateUser(t, "alice")
+	enginetest.Eventually(t, "alice's stream has its groups", func() bool { return hasGroups(server, "alice") })
+	if n := server.Do("XLEN", "alice:events"); n != "0" {
+		t.Errorf("the stream has %s events, want none", n)
+	}
+}
+
 // A post causes an event on its author's stream and on a follower's stream. Without Redis the
 // engine continues to serve. It emits the events later, even if it was killed in between.
 func TestEventsReachTheStreams(t *testing.T) {

@@ -134,10 +134,12 @@ func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	return s.Find(ctx, u)
 }
 
-// Activate makes a user active after its creation is complete. The fault is Conflict when the
-// user is not in the state creating, for instance because another process has activated it.
+// Activate makes a user active after its creation is complete. It also does what MarkEventsDue
+// does, so that the serving process makes the consumer groups of the user's stream before the
+// first event. The fault is Conflict when the user is not in the state creating, for instance
+// because another process has activated it.
 func (s Users) Activate(ctx context.Context, u vocab.Username) error {
-	tag, err := s.on.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, s.version)
+	tag, err := s.on.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2, events_due = now() WHERE username = $1 AND state = 'creating'`, u, s.version)
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", u)).WithHint("lightweb user show " + u.String())
 	}
