@@ -74,9 +74,12 @@ func newRig(t *testing.T, args ...string) *rig {
 }
 
 // reach opens the Redis at a URL for the rig.
-func (r *rig) reach(url string) {
+func (r *rig) reach(url string) { r.t.Helper(); r.open(keyspace.Config{CacheURL: url}) }
+
+func (r *rig) open(c keyspace.Config) {
 	r.t.Helper()
-	keys, err := keyspace.Open(keyspace.Config{CacheURL: url, Log: slog.New(slog.DiscardHandler)})
+	c.Log = slog.New(slog.DiscardHandler)
+	keys, err := keyspace.Open(c)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
 		if err != nil {
 			return err
 		}
-		c.CacheURL, c.EventsURL = in.Redis.CacheURL(), in.Redis.EventsURL()
+		c.CacheURL, c.EventsURL, c.IsStandIn = in.Redis.CacheURL(), in.Redis.EventsURL(), in.Redis.IsStandIn()
 	}
 	in.Keyspace, err = keyspace.Open(c)
 	return err

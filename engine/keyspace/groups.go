@@ -36,18 +36,45 @@ func (s *Store) MoveGroups(ctx context.Context, users []vocab.Username, stream, 
 		return nil
 	}
 	return s.call(ctx, "move groups", func(ctx context.Context) error {
-		_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		return moveFault(s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for n, u := range users {
-				p.XGroupSetID(ctx, s.Of(u).key(stream), group, ids[n].String())
+				if key := s.Of(u).key(stream); s.isStandIn {
+					remakeScript.Eval(ctx, p, []string{key}, group, ids[n].String())
+				} else {
+					p.XGroupSetID(ctx, key, group, ids[n].String())
+				}
 			}
 			return nil
-		})
-		if isAnswer(err) {
-			return nil
-		}
-		return err
+		}))
 	})
 }
+
+// moveFault returns the first error of the answers, except for those about missing streams and
+// groups. The parameter err is the error of the whole pipeline.
+func moveFault(answers []redis.Cmder, err error) error {
+	if len(answers) == 0 {
+		return err
+	}
+	for _, a := range answers {
+		if err := a.Err(); err != nil && !isGroupMissing(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isGroupMissing reports whether err says that the stream or the group does not exist.
+func isGroupMissing(err error) bool {
+	return redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "The XGROUP subcommand requires the key to exist")
+}
+
+// remakeScript moves a group on the stand-in, which has no XGROUP SETID: it removes the group and
+// makes it again. The stand-in then forgets which entries of the group wait for an acknowledgement.
+var remakeScript = redis.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 and redis.call('XGROUP', 'DESTROY', KEYS[1], ARGV[1]) == 1 then
+	redis.call('XGROUP', 'CREATE', KEYS[1], ARGV[1], ARGV[2])
+end
+return 'OK'`)
 
 // Groups returns the groups of a stream of many users, in at most two round trips.
 func (s *Store) Groups(ctx context.Context, users []vocab.Username, stream string) ([][]Group, error) {

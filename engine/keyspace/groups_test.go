@@ -40,3 +40,29 @@ func TestGroups(t *testing.T) {
 		t.Errorf("Oldest = %v, %v", ids, err)
 	}
 }
+
+// A server that cannot move groups now is no reason to forget where they belong.
+func TestAGroupThatCannotBeMovedIsAnError(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	k := open(t, keyspace.Config{CacheURL: server.URL()})
+	alice, users := k.Events.Of(user(t, "alice")), []vocab.Username{user(t, "bob"), user(t, "alice")}
+	if err := alice.CreateGroup(t.Context(), "events", "ws", keyspace.ID{}); err != nil {
+		t.Fatal(err)
+	}
+	ids := []keyspace.ID{{Milli: 5, Seq: 1}, {Milli: 5, Seq: 1}}
+	server.FailWrites()
+	if err := k.Events.MoveGroups(t.Context(), users, "events", "ws", ids); !keyspace.IsRefusal(err) {
+		t.Errorf("MoveGroups while the server cannot write = %v, want a refusal", err)
+	}
+	server.Do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+	for _, group := range []string{"ws", "gone"} {
+		if err := k.Events.MoveGroups(t.Context(), users, "events", group, ids); err != nil {
+			t.Errorf("MoveGroups of %s = %v", group, err)
+		}
+	}
+	server.Do("SET", "bob:events", "no stream")
+	if err := k.Events.MoveGroups(t.Context(), users, "events", "ws", ids); err == nil {
+		t.Error("MoveGroups of a key that is no stream returns no error")
+	}
+}

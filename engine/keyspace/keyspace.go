@@ -30,6 +30,9 @@ const callLimit = 250 * time.Millisecond
 // Config has the URLs of the servers for the two roles.
 type Config struct {
 	CacheURL  string // in a form that CheckURL accepts
+	// IsStandIn says that the server is the stand-in of package embedded, which does not have
+	// all commands.
+	IsStandIn bool
 	EventsURL string // empty: the same as CacheURL
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer // may be nil
@@ -53,7 +56,7 @@ func Open(c Config) (*Keyspace, error) {
 		return nil, err
 	}
 	if c.EventsURL == c.CacheURL {
-		cache.role = bothRoles
+		cache.role, cache.isStandIn = bothRoles, c.IsStandIn
 		return &Keyspace{Cache: cache, Events: cache}, nil
 	}
 	events, err := newStore(eventsRole, c.EventsURL, c.Log, m)
@@ -116,6 +119,8 @@ type Store struct {
 	breaker breaker
 	log     *slog.Logger
 	metrics *metrics
+	isStandIn bool // see Config
+
 
 	watched watched // used only by the method watch
 }

@@ -1,9 +1,10 @@
 // Package redistest runs real Redis servers for tests: a single server, a pair with Sentinel, or a
-// cluster of three servers.
+// cluster of three servers. It also runs the stand-in of package embedded.
 package redistest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lightweb/lightweb/engine/keyspace/embedded"
 )
 
 // Program returns the path of a Redis server program. If there is none, it skips the test. If
@@ -54,6 +57,23 @@ func Start(t testing.TB, args ...string) *Server {
 	s.args = append([]string{"--port", port, "--save", "", "--dir", s.dir, "--daemonize", "no", "--loglevel", "warning", "--cluster-port", s.bus}, args...)
 	s.run(s.args...)
 	return s
+}
+
+// StandIn runs the stand-in that an engine without a Redis program has, and returns its URL. It
+// sets an environment variable, so its test must not be parallel.
+func StandIn(t *testing.T) (url string) {
+	t.Helper()
+	t.Setenv("LIGHTWEB_REDIS_BIN", "none")
+	r, err := embedded.Open(t.Context(), embedded.Config{Dir: filepath.Join(t.TempDir(), "data"), EventsMemory: 64 << 20, Host: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r.EventsURL()
 }
 
 // URL returns the URL of the server.
