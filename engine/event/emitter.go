@@ -99,6 +99,7 @@ func (e *Emitter) tellStream(u vocab.Username, added []user.Event) {
 		}
 		s.highest = max(s.highest, ev.Seq)
 	}
+	s.waiting += len(added)
 	if len(added) == 0 || s.behind || len(s.told)+len(added) > maxTold {
 		s.told, s.behind = nil, true
 	} else {
@@ -212,10 +213,10 @@ func (e *Emitter) endTurn(ctx context.Context, s *stream, err error, isRemoved b
 			e.Log.WarnContext(ctx, "events not emitted", "user", s.user, "err", err)
 		}
 	case len(s.told) > 0 || s.behind || s.closing:
-		s.failures = 0
+		s.failures, s.waiting = 0, max(s.waiting-s.taken, 0)
 		e.enqueueStream(s)
 	default:
-		s.failures, s.since = 0, time.Time{}
+		s.failures, s.waiting, s.since = 0, 0, time.Time{}
 	}
 }
 

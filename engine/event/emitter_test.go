@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/lightweb/lightweb/db"
@@ -55,6 +56,7 @@ type rig struct {
 	over   event.Store   // the emitter's store; nil: the field store
 	limit  time.Duration // the longest wait for a database; 0: the default
 	log    logged
+	counts *prometheus.Registry // the metrics of the running emitter
 
 	mu      sync.Mutex
 	commits []user.Commit // commits that the emitter has not been notified of
@@ -99,7 +101,8 @@ func (r *rig) start() {
 	if r.over != nil {
 		over = r.over
 	}
-	r.emits = event.NewEmitter(event.Deps{Store: over, Users: r.users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
+	r.counts = prometheus.NewRegistry()
+	r.emits = event.NewEmitter(event.Deps{Store: over, Users: r.users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20, Metrics: r.counts,
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(r.t.Output(), &r.log), nil)), Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
 	if r.limit > 0 {
 		r.emits.LimitTransactions(r.limit)

@@ -97,3 +97,36 @@ func TestGroupsOfAUserFromBeforeBeginAtTheEnd(t *testing.T) {
 	r.wantSame(alice)
 	r.wantDelivered(alice, "llm", 5)
 }
+
+// A stream is trimmed under a reader. The events that the reader never got are counted once, and
+// the log tells of the first loss. The group ws has no reader, so it misses nothing.
+func TestEventsTrimmedBeforeAReaderGotThemAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	const missed = "lightweb_events_unread_trimmed_total"
+	r, alice := emitted(t, 5)
+	r.wantDelivered(alice, "llm", 0)
+	r.wantDelivered(alice, "ws", 0)
+	var ids []string
+	for _, entry := range r.stream(alice) {
+		ids = append(ids, strings.Fields(entry)[0])
+	}
+	next := func() { r.redis.Do("XREADGROUP", "GROUP", "llm", "p", "COUNT", "1", "STREAMS", "alice:events", ">") }
+	next()
+	r.redis.Do("XTRIM", "alice:events", "MAXLEN", "2")
+	r.wantMetric(missed, "", 2) // the second and the third event
+	r.redis.Do("XACK", "alice:events", "llm", ids[0])
+	r.wantAcknowledged(alice, "llm", 1)
+	next()
+	r.redis.Do("XACK", "alice:events", "llm", ids[3])
+	r.wantAcknowledged(alice, "llm", 4) // the emitter has looked at the group again before this
+	if n := r.metric(missed, ""); n != 2 {
+		t.Errorf("%v events are counted after another look, want 2", n)
+	}
+	r.add(alice, 3)
+	redistest.Eventually(t, "three more are emitted", func() bool { return len(r.stream(alice)) == 5 })
+	r.redis.Do("XTRIM", "alice:events", "MAXLEN", "1")
+	r.wantMetric(missed, "", 5)
+	if n := strings.Count(r.log.String(), "events were dropped from a stream before a program read them"); n != 1 {
+		t.Errorf("the log tells of a loss %d times, want once", n)
+	}
+}

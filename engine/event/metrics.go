@@ -39,30 +39,41 @@ func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "lightweb_event_streams_waiting",
 		Help: "Users who have events that are not on their stream.",
-	}, func() float64 { n, _ := e.countWaiting(); return float64(n) })
+	}, func() float64 { return float64(e.countWaiting().streams) })
+	depth := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lightweb_events_waiting",
+		Help: "Events that are known to wait to get on their user's stream.",
+	}, func() float64 { return float64(e.countWaiting().events) })
 	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "lightweb_event_lag_seconds",
 		Help: "How long the event waits that waits for longest to get on its stream.",
-	}, func() float64 { _, lag := e.countWaiting(); return lag.Seconds() })
+	}, func() float64 { return e.countWaiting().lag.Seconds() })
 	for _, group := range groupNames {
 		m.groupLag.WithLabelValues(group)
 	}
 	if r != nil {
-		r.MustRegister(m.emitted, m.repaired, m.memory, m.unreadTrimmed, m.groupLag, waiting, lag)
+		r.MustRegister(m.emitted, m.repaired, m.memory, m.unreadTrimmed, m.groupLag, waiting, depth, lag)
 	}
 	return m
 }
 
-// countWaiting returns how many streams have events that are not emitted, and the longest time
-// that one of them has waited.
-func (e *Emitter) countWaiting() (n int, lag time.Duration) {
+// backlog describes the events that are not emitted.
+type backlog struct {
+	streams int           // streams that have or may have such events
+	events  int           // events that are known; events of other processes are known once they are read
+	lag     time.Duration // the longest time that one of the streams has waited
+}
+
+// countWaiting returns the backlog of all streams.
+func (e *Emitter) countWaiting() (b backlog) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.streams {
 		if !s.since.IsZero() {
-			n++
-			lag = max(lag, e.Now().Sub(s.since))
+			b.streams++
+			b.events += s.waiting
+			b.lag = max(b.lag, e.Now().Sub(s.since))
 		}
 	}
-	return n, lag
+	return b
 }

@@ -40,6 +40,8 @@ type stream struct {
 	user      vocab.Username
 	told      []user.Event // committed and not emitted, in no order
 	behind    bool         // the database may have further events
+	waiting   int          // the number of events that are known to wait to be emitted
+	taken     int          // the value of waiting when the last task began
 	queued    bool
 	busy      bool
 	since     time.Time // since when events wait to be emitted; zero: none wait
@@ -70,7 +72,7 @@ type task struct {
 // emitter's mutex.
 func (s *stream) beginTask() task {
 	t := task{told: s.told, behind: s.behind || s.closing, closing: s.closing, trims: s.highest/trimEvery > s.trimmed/trimEvery}
-	s.told, s.behind, s.closing, s.trimmed = nil, false, false, s.highest
+	s.told, s.behind, s.closing, s.trimmed, s.taken = nil, false, false, s.highest, s.waiting
 	return t
 }
 
@@ -230,6 +232,7 @@ func (e *Emitter) readNext(ctx context.Context, s *stream) (events []user.Event,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	s.waiting, s.taken = max(s.waiting, len(events)), max(s.taken, len(events))
 	s.closeAt = time.Time{}
 	if w.Withheld != nil {
 		s.closeAt = w.WithheldAt.Add(user.WithheldFor)
