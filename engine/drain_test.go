@@ -10,9 +10,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
 // Two peers hold a delivery of each user when the engine is told to stop. One peer answers while
@@ -86,6 +88,40 @@ func TestAPostgreSQLThatDiesDuringTheDrainIsStartedAgain(t *testing.T) {
 	}
 }
 
+// Deliveries of many users fail at the end of the drain, and Redis is slow. The engine emits the
+// events about it before it ends.
+func TestAStopEmitsTheEventsOfItsDrainTime(t *testing.T) {
+	t.Parallel()
+	const users = 16 // more than the emitter has workers
+	redis := redistest.Start(t)
+	proxy := redis.StartProxy()
+	home := enginetest.Start(t, "LIGHTWEB_REDIS_URL="+proxy.URL(), "LIGHTWEB_DRAIN_TIMEOUT=30s", "LIGHTWEB_DELIVERY_HOST_CONCURRENCY=32")
+	peer, bob := newReluctant(t, "127.0.0.2", "/bob")
+	peer.status.Store(http.StatusNotImplemented)
+	var all []*enginetest.User
+	for n := range users {
+		all = append(all, home.CreateUser(t, fmt.Sprint("user", n)))
+	}
+	for _, u := range all {
+		create, _ := u.Post(t, map[string]any{"content": "hello", "visibility": "direct", "to": []any{bob.ID}})
+		enginetest.Eventually(t, "the post is on the stream", func() bool { return onStream(redis, u, "create.sent", create) })
+	}
+	enginetest.Eventually(t, "the peer holds a delivery of each user", func() bool { return peer.taken.Load() == users })
+	proxy.DelayAnswers(100 * time.Millisecond)
+	code := home.StopWhile(t, func() {
+		awaitDrain(t, home)
+		peer.answer()
+	})
+	if code != 0 {
+		t.Errorf("the engine ended with exit code %d, want 0", code)
+	}
+	for _, u := range all {
+		if !onStream(redis, u, "delivery.failed", bob.ID.Host()) {
+			t.Errorf("the stream of %s does not tell that the delivery failed", u.Name)
+		}
+	}
+}
+
 // awaitDrain waits until the engine, which was told to stop, takes no more connections.
 func awaitDrain(t *testing.T, home *enginetest.Instance) {
 	t.Helper()
@@ -104,18 +140,20 @@ type reluctant struct {
 	open   chan struct{}
 	answer func()
 	taken  atomic.Int32
+	status atomic.Int32 // the status of the answers
 }
 
 func newReluctant(t *testing.T, address, actor string) (*reluctant, *peertest.Actor) {
 	p, h := peertest.New(t, address), &reluctant{open: make(chan struct{})}
 	h.answer = sync.OnceFunc(func() { close(h.open) })
+	h.status.Store(http.StatusAccepted)
 	t.Cleanup(h.answer) // the peer's server waits for its handlers
 	a := p.Actor(actor)
 	p.Handle(actor+"/inbox", func(w http.ResponseWriter, r *http.Request) {
 		h.taken.Add(1)
 		select {
 		case <-h.open:
-			w.WriteHeader(http.StatusAccepted)
+			w.WriteHeader(int(h.status.Load()))
 		case <-r.Context().Done():
 		}
 	})

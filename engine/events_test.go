@@ -81,6 +81,34 @@ func TestEventsReachTheStreams(t *testing.T) {
 	told(create)
 }
 
+// The engine starts while Redis is away. It serves feeds, and refuses sessions. The events wait
+// until Redis is back.
+func TestAnEngineStartsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a := enginetest.Make(t, "LIGHTWEB_REDIS_URL="+server.URL())
+	alice := a.CreateUser(t, "alice")
+	server.Kill()
+	a.Start(t)
+	if code := a.Ready(t); code != http.StatusOK {
+		t.Errorf("/readyz without Redis: %d, want 200", code)
+	}
+	create, _ := alice.Post(t, map[string]any{"content": "without Redis"})
+	if got := alice.Ask(t, http.MethodGet, "/api/feed", nil); got.Status != http.StatusOK || !strings.Contains(string(got.Body), create) {
+		t.Errorf("the feed without Redis is answered %d %s", got.Status, got.Body)
+	}
+	if got := alice.Ask(t, http.MethodPost, "/api/session", nil); got.Status != http.StatusServiceUnavailable {
+		t.Errorf("a new session without Redis is answered %d, want 503", got.Status)
+	}
+	if n := a.Metric(t, "lightweb_events_waiting"); n < 1 {
+		t.Errorf("%v events wait, want that of the post", n)
+	}
+	server.Restart()
+	enginetest.Eventually(t, "the stream tells of the post", func() bool { return onStream(server, alice, "create.sent", create) })
+	enginetest.Eventually(t, "the stream has its groups", func() bool { return hasGroups(server, "alice") })
+	enginetest.Eventually(t, "sessions are made", func() bool { return alice.Ask(t, http.MethodPost, "/api/session", nil).Status == http.StatusCreated })
+}
+
 // The private Redis starts with the engine and stops after it.
 func TestThePrivateRedisEndsWithTheEngine(t *testing.T) {
 	t.Parallel()
