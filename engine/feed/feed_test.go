@@ -21,7 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { dbtest.Main(dbtest.Tidy{M: m}) }
 
 type local struct{}
 

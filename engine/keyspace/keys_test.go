@@ -8,8 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// TEN-01, TEN-04: for any keys, two users never have the same full key. No user's full key is one
-// that belongs to no user.
+// TEN-01, TEN-04: for any keys, two users never have the same full key.
 func TestNoTwoKeysMeet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

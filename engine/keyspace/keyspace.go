@@ -1,6 +1,5 @@
-// Package keyspace is the only package that reads and writes data in Redis. Every key begins with
-// the name of the user that it belongs to, or with a name that no user can have. No other package
-// builds keys.
+// Package keyspace is the only package that reads and writes data in Redis. Every key belongs to a
+// user, and begins with the user's name. No other package builds keys.
 //
 // Redis has two roles, and one server may have both. The cache holds data that can be rebuilt, and
 // may lose any key at any time. The events are streams that programs depend on. A call ends within
@@ -30,10 +29,10 @@ const callLimit = 250 * time.Millisecond
 // Config has the URLs of the servers for the two roles.
 type Config struct {
 	CacheURL  string // in a form that CheckURL accepts
+	EventsURL string // empty: the same as CacheURL
 	// IsStandIn says that the server is the stand-in of package embedded, which does not have
 	// all commands.
 	IsStandIn bool
-	EventsURL string // empty: the same as CacheURL
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer // may be nil
 }
@@ -119,8 +118,8 @@ type Store struct {
 	breaker breaker
 	log     *slog.Logger
 	metrics *metrics
-	isStandIn bool // see Config
 
+	isStandIn bool // see Config
 
 	watched watched // used only by the method watch
 }

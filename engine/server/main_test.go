@@ -49,7 +49,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { dbtest.Main(dbtest.Tidy{M: m}) }
 
 const origin = "https://example.org"
 
