@@ -20,64 +20,6 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// TEN-17: a thousand sockets get each event of their user once and in order. Transactions commit
-// at the same time, and some numbers have no event.
-func TestEverySocketGetsEveryEventOnceInOrder(t *testing.T) {
-	t.Parallel()
-	const users, events = 10, 60
-	r := newRig(t)
-	clients := map[vocab.Username][]*client{}
-	var got sync.WaitGroup
-	for n := range users {
-		u := dbtest.User(t, r.store, fmt.Sprint("u", n))
-		for range ofUser {
-			c := r.open(u, nil)
-			clients[u] = append(clients[u], c)
-			got.Go(func() { c.await(events) })
-		}
-	}
-	turns := make(chan vocab.Username)
-	var writing sync.WaitGroup
-	for range 4 {
-		writing.Go(func() {
-			for u := range turns {
-				addAtOnce(r, u, events)
-			}
-		})
-	}
-	for u := range clients {
-		turns <- u
-	}
-	close(turns)
-	writing.Wait()
-	got.Wait()
-	for u, all := range clients {
-		want := r.numbers(u)
-		for _, c := range all {
-			c.wantNumbers(want)
-			c.settle()
-		}
-	}
-}
-
-// addAtOnce adds n events by three writers at the same time. The writers also use up numbers that
-// belong to no event.
-func addAtOnce(r *rig, u vocab.Username, n int) {
-	sql := dbtest.SQL(r, r.store, u)
-	var writers sync.WaitGroup
-	for range 3 {
-		writers.Go(func() {
-			for range n / 6 {
-				r.add(u, 2)
-				if _, err := sql.ExecContext(r.Context(), `SELECT nextval('event_outbox_seq_seq')`); err != nil {
-					r.Error(err)
-				}
-			}
-		})
-	}
-	writers.Wait()
-}
-
 // A program reconnects with the id of its last event. It gets every event that it missed once. The
 // events come from the stream. If Redis is down or has lost the stream, they come from the
 // database. New events may be added meanwhile.
