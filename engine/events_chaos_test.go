@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,10 +9,10 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/event"
@@ -40,6 +41,20 @@ func (s *sights) handle(_ context.Context, e event.Event) error {
 	return nil
 }
 
+// disordered returns how many events came after one with a higher number, or with the same one.
+func (s *sights) disordered() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := uint64(0)
+	for _, number := range s.numbers {
+		if number <= last {
+			n++
+		}
+		last = max(last, number)
+	}
+	return n
+}
+
 // missing returns how many of the activities had no event.
 func (s *sights) missing(ids []string) (n int) {
 	s.mu.Lock()
@@ -52,82 +67,187 @@ func (s *sights) missing(ids []string) (n int) {
 	return n
 }
 
-// While activities arrive, Redis is killed, emptied, paused and made to evict keys in turn, and
-// the engine is killed twice. In the end a consumer of the group llm has received every accepted
-// activity, in the order of the event numbers. LIGHTWEB_CHAOS_ACTIVITIES sets the number of
-// activities (default 400).
+// disturbance is something that happens to Redis or to the engine. The function begin begins it,
+// and returns the function that ends it.
+type disturbance struct {
+	name  string
+	begin func(t *testing.T, c *chaos) (end func())
+}
+
+func ended() {} // ends a disturbance that is over when it has begun
+
+var (
+	disturbances = []disturbance{
+		{"Redis killed", func(_ *testing.T, c *chaos) func() {
+			c.redis.Kill()
+			return c.redis.Restart
+		}},
+		{"Redis emptied", func(_ *testing.T, c *chaos) func() {
+			c.redis.Do("FLUSHALL")
+			return ended
+		}},
+		{"Redis paused", func(_ *testing.T, c *chaos) func() {
+			c.redis.Pause()
+			return c.redis.Resume
+		}},
+		{"Redis evicting", func(_ *testing.T, c *chaos) func() {
+			c.redis.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+			c.redis.Do("CONFIG", "SET", "maxmemory", "1mb") // an empty Redis needs more, so Redis evicts every key
+			return func() { c.redis.Do("CONFIG", "SET", "maxmemory", "0") }
+		}},
+	}
+	engineKilled = disturbance{"engine killed", func(t *testing.T, c *chaos) func() {
+		c.kill(t, true, false)
+		return ended
+	}}
+)
+
+// chaosRounds is the number of disturbances.
+const chaosRounds = 20
+
+// trouble is the disturbance of one round. It begins when so many activities of the round were
+// accepted, and ends when so many more were.
+type trouble struct {
+	disturbance
+	after, lasts int
+}
+
+// drawTroubles draws the troubles of all rounds. Every disturbance of Redis occurs, and the engine
+// is killed twice. The parameter batch is the number of activities of a round.
+func drawTroubles(random *rand.Rand, batch int) []trouble {
+	drawn := append([]disturbance{engineKilled, engineKilled}, disturbances...)
+	for len(drawn) < chaosRounds {
+		drawn = append(drawn, disturbances[random.IntN(len(disturbances))])
+	}
+	random.Shuffle(len(drawn), func(i, k int) { drawn[i], drawn[k] = drawn[k], drawn[i] })
+	all := make([]trouble, len(drawn))
+	for n, d := range drawn {
+		after := random.IntN(batch)
+		all[n] = trouble{d, after, random.IntN(batch - after)}
+	}
+	return all
+}
+
+// chaos is an engine and its Redis, which are disturbed while activities arrive.
+type chaos struct {
+	*crash
+	redis    *redistest.Server
+	accepted [][]string // the activities that were sent to each user
+	told     []*sights  // of each user
+}
+
+// While activities arrive, Redis is killed, emptied, paused and made to evict keys, and the engine
+// is killed twice, in an order and at moments that are drawn. In the end a consumer of the group llm
+// has received every accepted activity, in the order of the event numbers.
+// LIGHTWEB_CHAOS_ACTIVITIES sets the number of activities (default 400). LIGHTWEB_CHAOS_SEED
+// repeats a run, as far as other processes allow it.
 func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
 	t.Parallel()
-	all := 400
-	if n, err := strconv.Atoi(os.Getenv("LIGHTWEB_CHAOS_ACTIVITIES")); err == nil {
-		all = n
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("LIGHTWEB_CHAOS_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
+	if err != nil {
+		t.Fatal("LIGHTWEB_CHAOS_SEED: ", err)
 	}
+	t.Logf("LIGHTWEB_CHAOS_SEED=%d", seed)
+	batch := max(amount(t, "LIGHTWEB_CHAOS_ACTIVITIES", "400")/chaosRounds, 1)
+	random := rand.New(rand.NewPCG(seed, 0))
+	troubles := drawTroubles(random, batch)
 	redis := redistest.Start(t)
-	c := newCrashOf(t, rand.New(rand.NewPCG(1, 2)), enginetest.Start(t, "LIGHTWEB_REDIS_URL="+redis.URL(), "LIGHTWEB_LOG_LEVEL=info"), 20)
-	k, err := keyspace.Open(keyspace.Config{CacheURL: redis.URL(), Log: slog.New(slog.DiscardHandler)})
+	c := &chaos{crash: newCrashOf(t, random, enginetest.Start(t, "LIGHTWEB_REDIS_URL="+redis.URL(), "LIGHTWEB_LOG_LEVEL=info"), 20), redis: redis}
+	c.accepted = make([][]string, len(c.users))
+	end := c.consume(t)
+	began := time.Now()
+	for n, one := range troubles {
+		c.disturbRound(t, n, batch, one)
+	}
+	sent := time.Since(began)
+	for n, s := range c.told {
+		enginetest.Eventually(t, fmt.Sprint("the consumer of reader ", n, " was handed everything"), func() bool { return s.missing(c.accepted[n]) == 0 })
+	}
+	t.Logf("%d activities accepted within %s, the last one handed over after %s, %d requests made again, none lost",
+		batch*chaosRounds, sent.Round(time.Second), time.Since(began).Round(time.Second), c.again.Load())
+	end()
+	wantEveryDisturbance(t, troubles)
+	for n, s := range c.told {
+		if wrong := s.disordered(); wrong > 0 {
+			t.Errorf("reader %d was handed %d events out of order or twice: %v", n, wrong, s.numbers)
+		}
+	}
+}
+
+// wantEveryDisturbance fails the test unless every disturbance occurred, and the engine was killed
+// twice.
+func wantEveryDisturbance(t *testing.T, troubles []trouble) {
+	t.Helper()
+	struck := map[string]int{}
+	for _, one := range troubles {
+		struck[one.name]++
+	}
+	t.Logf("disturbances: %v", struck)
+	if len(struck) != len(disturbances)+1 || struck[engineKilled.name] != 2 {
+		t.Errorf("there was %v, want every disturbance, and the engine killed twice", struck)
+	}
+}
+
+// consume starts a consumer of the group llm for each user. The function end ends them.
+func (c *chaos) consume(t *testing.T) (end func()) {
+	k, err := keyspace.Open(keyspace.Config{CacheURL: c.redis.URL(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, end := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	var consumers sync.WaitGroup
-	told := make([]*sights, len(c.users))
-	for n, u := range c.users {
-		told[n] = &sights{seen: map[string]bool{}}
+	for _, u := range c.users {
 		name, err := vocab.ParseUsername(u.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := consumer.New(consumer.Config{Events: k.Events, User: name, Group: "llm", Name: "chaos", Log: slog.New(slog.DiscardHandler)}, told[n].handle)
+		told := &sights{seen: map[string]bool{}}
+		c.told = append(c.told, told)
+		one := consumer.New(consumer.Config{Events: k.Events, User: name, Group: "llm", Name: "chaos", Log: slog.New(slog.DiscardHandler)}, told.handle)
 		consumers.Go(func() {
 			if err := one.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("the consumer of %s ended: %v", u.Name, err)
 			}
 		})
 	}
-	accepted := c.sendUnderChaos(t, redis, all)
-	for n := range c.users {
-		enginetest.Eventually(t, fmt.Sprint("the consumer of reader ", n, " was handed everything"), func() bool { return told[n].missing(accepted[n]) == 0 })
-	}
-	end()
-	consumers.Wait()
-	if err := k.Close(); err != nil {
-		t.Error(err)
-	}
-	for n, s := range told {
-		if !slices.IsSorted(s.numbers) || len(slices.Compact(slices.Clone(s.numbers))) != len(s.numbers) {
-			t.Errorf("reader %d was handed events out of order or twice: %v", n, s.numbers)
+	return func() {
+		cancel()
+		consumers.Wait()
+		if err := k.Close(); err != nil {
+			t.Error(err)
 		}
 	}
-	t.Logf("%d activities were accepted, %d requests made again", all, c.again.Load())
 }
 
-// sendUnderChaos sends activities in batches, from four authors at once. It disturbs Redis or the
-// engine during each batch. It returns the activities that were sent to each user.
-func (c *crash) sendUnderChaos(t *testing.T, redis *redistest.Server, all int) (accepted [][]string) {
-	accepted = make([][]string, len(c.users))
-	batch := all / 20
-	for round := range 20 {
-		var sending sync.WaitGroup
-		for side := range crashAuthors {
-			var ids [][2]string // each pair is a user's number and an activity
-			for k := side; k < batch; k += crashAuthors {
-				user := k % len(c.users)
-				id := fmt.Sprintf("chaos-%d-%d", round, k)
-				ids = append(ids, [2]string{strconv.Itoa(user), id})
-				accepted[user] = append(accepted[user], string(c.authors[side].ID)+"/activities/"+id)
-			}
-			sending.Go(func() {
-				for _, one := range ids {
-					// the number was written above, so it is valid
-					user, _ := strconv.Atoi(one[0])
-					c.send(t, c.chaosNote(side, user, one[1]))
-				}
-			})
+// disturbRound sends the activities of a round, from four authors at once, with trouble meanwhile.
+func (c *chaos) disturbRound(t *testing.T, round, batch int, one trouble) {
+	arrived := make(chan struct{}, batch) // has an element for each accepted activity
+	var senders sync.WaitGroup
+	for side := range crashAuthors {
+		var all []sending
+		for k := side; k < batch; k += crashAuthors {
+			user := k % len(c.users)
+			s := c.chaosNote(side, user, fmt.Sprintf("chaos-%d-%d", round, k))
+			c.accepted[user] = append(c.accepted[user], s.id)
+			all = append(all, s)
 		}
-		c.disturb(t, redis, round)
-		sending.Wait()
+		senders.Go(func() {
+			for _, s := range all {
+				c.send(t, s)
+				arrived <- struct{}{}
+			}
+		})
 	}
-	return accepted
+	await := func(n int) {
+		for range n {
+			<-arrived
+		}
+	}
+	await(one.after)
+	end := one.begin(t, c)
+	await(one.lasts)
+	end()
+	senders.Wait()
 }
 
 // chaosNote returns a post of an author to one user.
@@ -137,25 +257,4 @@ func (c *crash) chaosNote(author, user int, name string) sending {
 	doc := vocab.Doc{"id": one.id, "type": "Create", "actor": string(a.ID), "to": []any{c.users[user].ID}, "object": c.note(a, name, c.users[user].ID)}
 	one.body = doc.JSON()
 	return one
-}
-
-// disturb disturbs Redis. In two of the rounds it disturbs the engine.
-func (c *crash) disturb(t *testing.T, redis *redistest.Server, round int) {
-	switch {
-	case round == 7 || round == 14:
-		c.kill(t, true, false)
-	case round%4 == 0:
-		redis.Kill()
-		redis.Restart()
-	case round%4 == 1:
-		redis.Do("FLUSHALL")
-	case round%4 == 2:
-		redis.Pause()
-		c.post(t, c.authors[0], c.users[0].ID+"/inbox", []byte(`{}`)) // the engine refuses the request; it only takes a moment
-		redis.Resume()
-	default:
-		redis.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-		redis.Do("CONFIG", "SET", "maxmemory", "1mb") // an empty Redis needs more, so Redis evicts every key
-		redis.Do("CONFIG", "SET", "maxmemory", "0")
-	}
 }
