@@ -137,8 +137,8 @@ type chaos struct {
 }
 
 // While activities arrive, Redis is killed, emptied, paused and made to evict keys, and the engine
-// is killed twice, in an order and at moments that are drawn. In the end a consumer of the group llm
-// has received every accepted activity, in the order of the event numbers.
+// is killed twice, in an order and at moments that are drawn. In the end a consumer of the group
+// llm has received every accepted activity, in the order of the event numbers.
 // LIGHTWEB_CHAOS_ACTIVITIES sets the number of activities (default 400). LIGHTWEB_CHAOS_SEED
 // repeats a run, as far as other processes allow it.
 func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
