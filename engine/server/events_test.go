@@ -210,7 +210,8 @@ func TestAnIdleStreamShowsThatItLives(t *testing.T) {
 	s.close()
 }
 
-// Streams do not count as connections. So open streams do not keep other clients from connecting.
+// Streams and WebSockets do not count as connections. So open ones do not keep other clients from
+// connecting.
 func TestStreamsDoNotCountAsConnections(t *testing.T) {
 	f := newFixture(t)
 	srv := httptest.NewUnstartedServer(f.public)
@@ -218,17 +219,18 @@ func TestStreamsDoNotCountAsConnections(t *testing.T) {
 	srv.Start()
 	t.Cleanup(srv.Close)
 	token := f.token(f.alice, "read")
-	var open []*eventStream
+	var leave []func()
 	for range 5 {
 		s := f.openStream(srv.URL, token)
 		s.await("event: hello")
-		open = append(open, s)
+		w := f.openSocket(srv.URL, "", withToken(token))
+		leave = append(leave, s.close, func() { _ = w.CloseNow() })
 	}
 	if n := counted(); n != 0 {
 		t.Errorf("%d connections are counted, want none", n)
 	}
-	for _, s := range open {
-		s.close()
+	for _, one := range leave {
+		one()
 	}
 	f.ask(http.MethodGet, "/", header("Accept", "text/plain")).want(t, 200)
 	if n := counted(); n != 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,7 @@ func TestWebSocketsAreRefused(t *testing.T) {
 	}
 }
 
+// WebSockets and streams count together. One too many of either kind is refused in the same words.
 func TestAUserHasOnlySoManyWebSockets(t *testing.T) {
 	f := newFixture(t)
 	srv, token := f.serve(), f.token(f.alice, "read")
@@ -194,6 +196,11 @@ func TestAUserHasOnlySoManyWebSockets(t *testing.T) {
 	s, r := f.dialSocket(srv.URL, "", withToken(token)) //nolint:bodyclose // the same
 	if s != nil || r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("one socket too many is answered %+v", r)
+	}
+	// a page cannot read that response, so it asks for the stream of events
+	stream := f.get("/api/events", bearerToken(token)).want(t, 429)
+	if stream.Header.Get("Retry-After") == "" || stream.doc(t).Text("error") != "too_many_sockets" {
+		t.Errorf("one stream too many is answered %v %s", stream.Header, stream.body)
 	}
 }
 
@@ -266,6 +273,40 @@ func TestAProgramThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 	o := withToken(f.token(f.alice, "read"))
 	o.OnPingReceived = func(context.Context, []byte) bool { return false }
 	f.openSocket(srv.URL, "", o).wantClosed(4002)
+}
+
+// A WebSocket may stay open longer than the time limits of a request, and is still told of events.
+func TestAWebSocketOutlivesTheTimeLimitsOfARequest(t *testing.T) {
+	f := newFixture(t)
+	server.SetPingTimes(f.server, 20*time.Millisecond, time.Minute)
+	srv := httptest.NewUnstartedServer(f.public)
+	server.Harden(srv.Config, nil)
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	pings, later := 0, make(chan struct{})
+	o := withToken(f.token(f.alice, "read"))
+	o.OnPingReceived = func(context.Context, []byte) bool {
+		if pings++; pings == 20 {
+			close(later)
+		}
+		return true
+	}
+	s := f.openSocket(srv.URL, "", o)
+	told := make(chan frame, 1)
+	go func() {
+		defer close(told)
+		told <- s.next() // reading answers the pings
+	}()
+	select {
+	case <-later:
+	case <-told:
+		t.Fatal("the socket has ended already")
+	}
+	f.addEvent(f.alice, "like.received")
+	if got := <-told; got.Type != "like.received" {
+		t.Errorf("the socket is sent %+v", got)
+	}
 }
 
 // addLarge commits n events of u with 32 KiB each.
