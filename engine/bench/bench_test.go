@@ -1,7 +1,10 @@
 package bench_test
 
 import (
+	"bytes"
 	"database/sql"
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -203,6 +206,32 @@ func TestSocketsHearOfEveryPost(t *testing.T) {
 	r, _ := measure(t, "sockets", "--sockets", "6", "--users", "3", "--posts", "7", "--json")
 	counts(t, r, map[string]int{"posts": 7, "pushes": 14})
 	figures(t, r, "push after the 202 p50", "202 p50")
+}
+
+// A socket that is sent an event twice, or the event of another activity, ends the benchmark. It
+// does not count as a push.
+func TestOnlyTheEventOfAPostIsAPush(t *testing.T) {
+	t.Parallel()
+	event := func(id, activity string) []byte {
+		text := fmt.Sprintf(`{"id":%q,"type":"create.received","payload":{"activityUri":%q}}`, id, activity)
+		return append([]byte{0x81, byte(len(text))}, text...) // RFC 6455 §5.2: a text of less than 126 bytes
+	}
+	first, second := event("1-1", "https://a.example/1"), event("1-2", "https://a.example/2")
+	for name, tt := range map[string]struct {
+		sent []byte
+		want bool
+	}{
+		"each once":         {slices.Concat(first, second), true},
+		"the first twice":   {slices.Concat(first, first, second), false},
+		"the first missing": {second, false},
+		"no event":          {slices.Concat(event("", "https://a.example/1"), second), false},
+	} {
+		socket := bench.NewSocket(bytes.NewReader(tt.sent))
+		err := errors.Join(socket.AwaitPush(t.Context(), "https://a.example/1"), socket.AwaitPush(t.Context(), "https://a.example/2"))
+		if isRight := err == nil; isRight != tt.want {
+			t.Errorf("%s: %v, want it counted: %t", name, err, tt.want)
+		}
+	}
 }
 
 func TestEventsThatWaitedForRedisAreEmitted(t *testing.T) {

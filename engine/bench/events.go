@@ -47,7 +47,7 @@ func (l EventsLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	if err := i.beside.OpenRedis(ctx, false); err != nil {
 		return err
 	}
-	requests, err := i.signNotes(ctx, users, a, l.Users*l.Events)
+	requests, _, err := i.signNotes(ctx, users, a, l.Users*l.Events)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // InboxLoad describes notes of one remote actor to the personal inboxes of users who follow that
@@ -80,7 +81,7 @@ const activityRate = "stored and handled"
 
 // measureNotes sends the activities, and counts afterwards how many of them the users have.
 func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []account, a *actor, name string, rate float64) (Measurement, error) {
-	requests, err := i.signNotes(ctx, users, a, l.Activities)
+	requests, _, err := i.signNotes(ctx, users, a, l.Activities)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -141,15 +142,18 @@ func (i *testbed) makeAuthor(ctx context.Context, users []account, key string) (
 }
 
 // signNotes makes n signed requests. Each has a new note, and goes to the inbox of the next
-// user.
-func (i *testbed) signNotes(ctx context.Context, users []account, a *actor, n int) ([][]byte, error) {
+// user. It also returns the ids of the activities.
+func (i *testbed) signNotes(ctx context.Context, users []account, a *actor, n int) (requests [][]byte, activities []vocab.ID, err error) {
 	step, end := i.Progress("signing")
 	defer end()
 	batch := time.Now().UnixNano()
-	return prepareRequests(ctx, n, step, func(k int) ([]byte, error) {
-		_, _, body := a.newNote(fmt.Sprintf("%d-%d", batch, k))
+	activities = make([]vocab.ID, n)
+	requests, err = prepareRequests(ctx, n, step, func(k int) ([]byte, error) {
+		var body []byte
+		activities[k], _, body = a.newNote(fmt.Sprintf("%d-%d", batch, k))
 		return a.signedPost(users[k%len(users)].inbox(), body)
 	})
+	return requests, activities, err
 }
 
 // fillInbox gives a user n activities. The first is received like any other activity. For the

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // SocketsLoad describes clients with open WebSockets, while a peer sends posts to their users.
@@ -166,36 +168,35 @@ func (f *frames) next() ([]byte, error) {
 	}
 }
 
+// pushes are posts to the users in turn, whose events come over the sockets.
+type pushes struct {
+	users      int
+	sockets    []*frames // those of the users in turn
+	sender     *conn
+	requests   [][]byte
+	activities []vocab.ID // those that the requests have
+
+	answers, arrivals []time.Duration // of the posts that were measured
+}
+
 // measurePushes sends the posts, and waits for each at every socket of its user.
 func (l SocketsLoad) measurePushes(ctx context.Context, i *testbed, users []account, a *actor, sockets []*frames) (Measurement, error) {
-	requests, err := i.signNotes(ctx, users, a, l.Posts)
-	if err != nil {
+	p := &pushes{users: len(users), sockets: sockets}
+	var err error
+	if p.requests, p.activities, err = i.signNotes(ctx, users, a, l.Users+l.Posts); err != nil {
 		return Measurement{}, err
 	}
-	sender, err := dialEngine(ctx, i.setup.Listen)
-	if err != nil {
+	if p.sender, err = dialEngine(ctx, i.setup.Listen); err != nil {
 		return Measurement{}, err
 	}
-	defer sender.Close()
-	var answers, pushes []time.Duration
+	defer p.sender.Close()
+	if err := p.passPreparation(ctx); err != nil {
+		return Measurement{}, err
+	}
 	c, err := i.timeWork(ctx, func(ctx context.Context) error {
-		for n, request := range requests {
-			began := time.Now()
-			status, body, err := sender.sendRequest(request)
-			if err == nil {
-				err = checkStatus(status, http.StatusAccepted, body)
-			}
-			if err != nil {
+		for n := l.Users; n < len(p.requests); n++ {
+			if err := p.measurePost(ctx, n); err != nil {
 				return err
-			}
-			answered := time.Now()
-			at, err := awaitPushes(ctx, sockets, n%len(users), len(users))
-			if err != nil {
-				return err
-			}
-			answers = append(answers, answered.Sub(began))
-			for _, t := range at {
-				pushes = append(pushes, max(t.Sub(answered), 0)) // the push may arrive before the answer, because both follow the commit
 			}
 		}
 		return nil
@@ -203,35 +204,114 @@ func (l SocketsLoad) measurePushes(ctx context.Context, i *testbed, users []acco
 	if err != nil {
 		return Measurement{}, err
 	}
-	m := c.newMeasurement(fmt.Sprintf("%d sockets of %d users", l.Sockets, l.Users), len(pushes))
-	m.Counts["posts"], m.Counts["pushes"] = l.Posts, len(pushes)
-	spread := spreadFigures("push after the 202", pushes)
+	m := c.newMeasurement(fmt.Sprintf("%d sockets of %d users", l.Sockets, l.Users), len(p.arrivals))
+	m.Counts["posts"], m.Counts["pushes"] = l.Posts, len(p.arrivals)
+	spread := spreadFigures("push after the 202", p.arrivals)
 	spread[0] = spread[0].atMost(20)
-	m.Figures = append(append(spread, newFigure("202 p50", inMilliseconds(percentileOf(answers, 0.5)), "ms")), m.Figures...)
+	m.Figures = append(append(spread, newFigure("202 p50", inMilliseconds(percentileOf(p.answers, 0.5)), "ms")), m.Figures...)
 	return m, nil
 }
 
-// awaitPushes waits until each socket of one user has received an event, and returns the times
-// of arrival.
-func awaitPushes(ctx context.Context, sockets []*frames, user, users int) ([]time.Time, error) {
-	var g errgroup.Group
-	var of []*frames
-	for n := user; n < len(sockets); n += users {
-		of = append(of, sockets[n])
+// passPreparation sends each user one post, and reads the user's sockets up to its event. The
+// events of the preparation, which may still come over the sockets, come before it.
+func (p *pushes) passPreparation(ctx context.Context) error {
+	for user := range p.users {
+		if err := p.send(user); err != nil {
+			return err
+		}
+		for _, f := range p.socketsOf(user) {
+			if err := f.readUntil(ctx, p.activities[user]); err != nil {
+				return err
+			}
+		}
 	}
-	at := make([]time.Time, len(of))
+	return nil
+}
+
+// send sends a post.
+func (p *pushes) send(post int) error {
+	status, body, err := p.sender.sendRequest(p.requests[post])
+	if err != nil {
+		return err
+	}
+	return checkStatus(status, http.StatusAccepted, body)
+}
+
+// measurePost sends a post, and measures when it was answered and when its events arrived.
+func (p *pushes) measurePost(ctx context.Context, post int) error {
+	began := time.Now()
+	if err := p.send(post); err != nil {
+		return err
+	}
+	answered := time.Now()
+	at, err := awaitPushes(ctx, p.socketsOf(post%p.users), p.activities[post])
+	if err != nil {
+		return err
+	}
+	p.answers = append(p.answers, answered.Sub(began))
+	for _, t := range at {
+		p.arrivals = append(p.arrivals, max(t.Sub(answered), 0)) // the push may arrive before the answer, because both follow the commit
+	}
+	return nil
+}
+
+// socketsOf returns the sockets of one user.
+func (p *pushes) socketsOf(user int) (of []*frames) {
+	for n := user; n < len(p.sockets); n += p.users {
+		of = append(of, p.sockets[n])
+	}
+	return of
+}
+
+// readUntil reads texts up to the event of an activity.
+func (f *frames) readUntil(ctx context.Context, activity vocab.ID) error {
+	stop := context.AfterFunc(ctx, func() { _ = f.Close() }) // ends the reads
+	defer stop()
+	for {
+		text, err := f.next()
+		if err != nil || checkPush(text, activity) == nil {
+			return err
+		}
+	}
+}
+
+// awaitPushes waits until each of the sockets has received the event of an activity, and returns
+// the times of arrival.
+func awaitPushes(ctx context.Context, sockets []*frames, activity vocab.ID) ([]time.Time, error) {
+	var g errgroup.Group
+	at, texts := make([]time.Time, len(sockets)), make([][]byte, len(sockets))
 	stop := context.AfterFunc(ctx, func() {
-		for _, f := range of {
+		for _, f := range sockets {
 			_ = f.Close() // ends the reads
 		}
 	})
 	defer stop()
-	for n, f := range of {
-		g.Go(func() error {
-			_, err := f.next()
+	for n, f := range sockets {
+		g.Go(func() (err error) {
+			texts[n], err = f.next()
 			at[n] = time.Now()
 			return err
 		})
 	}
-	return at, g.Wait()
+	err := g.Wait()
+	for _, text := range texts {
+		if err == nil {
+			err = checkPush(text, activity)
+		}
+	}
+	return at, err
+}
+
+// checkPush fails unless a text is the event of the activity. Each activity of the benchmark has
+// one event, so a socket that is sent one twice, or misses one, is sent that of another activity
+// next.
+func checkPush(text []byte, activity vocab.ID) error {
+	var e struct {
+		ID      string
+		Payload struct{ ActivityURI vocab.ID }
+	}
+	if err := json.Unmarshal(text, &e); err != nil || e.ID == "" || e.Payload.ActivityURI != activity {
+		return fault.New(fault.Protocol, fmt.Sprintf("a socket was sent %.200q, not the event of %s", text, activity))
+	}
+	return nil
 }
