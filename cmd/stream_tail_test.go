@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muesli/termenv"
+
 	"github.com/lightweb/lightweb/engine/admin"
 )
 
@@ -57,5 +59,36 @@ func TestATerminalShowsALineForEachEvent(t *testing.T) {
 	}
 	if errs.Len() > 0 {
 		t.Errorf("standard error: %s", errs.String())
+	}
+}
+
+// On a terminal, the colour of an event's type says whether something failed, was sent, or came.
+// Notes between events have a colour of their own.
+func TestATerminalShowsEventsInColour(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		item admin.TailItem
+		text string // the part of the line that is coloured
+		code string // the colour, as the terminal is told it
+	}{
+		{admin.TailItem{ID: "1-1", Type: "like.received"}, "like.received", "36"},
+		{admin.TailItem{ID: "1-2", Type: "follow.sent"}, "follow.sent", "32"},
+		{admin.TailItem{ID: "1-3", Type: "delivery.failed"}, "delivery.failed", "31"},
+		{admin.TailItem{ID: "1-4", Type: "stream.gap"}, "stream.gap", "31"},
+		{admin.TailItem{Type: admin.TailGap, FirstID: "9-9"}, "— events before 9-9 are gone —", "33"},
+		{admin.TailItem{Type: admin.TailReset}, "— the stream was made anew —", "33"},
+	} {
+		var out bytes.Buffer
+		a := newApp(nil, nil, &out, &bytes.Buffer{})
+		a.out = a.printer(&out)
+		a.out.terminal = true
+		a.out.renderer.SetColorProfile(termenv.ANSI)
+		tail := &tailed{app: a, types: map[string]int{}}
+		if err := tail.show(tt.item); err != nil {
+			t.Fatal(err)
+		}
+		if want := "\x1b[" + tt.code + "m" + tt.text; !strings.Contains(out.String(), want) {
+			t.Errorf("%s: the terminal is told %q, want %q in it", tt.item.Type, out.String(), want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,4 +127,79 @@ func TestATailShowsHowFarAGroupIs(t *testing.T) {
 		{"stream tail alice --group llm --after 1-1", 64, "exclude"},
 		{"stream tail nobody_here --group llm", 67, ""},
 	})
+}
+
+// anyLineOfTail is an event, or a note between events, as the command stream tail writes it.
+type anyLineOfTail struct {
+	ID, Type, Source string
+	FirstID          string `json:"first_id"`
+}
+
+// present returns the lines that stream tail writes about the events of alice that are there.
+func present(t *testing.T, a *enginetest.Instance, flags ...string) (all []anyLineOfTail) {
+	t.Helper()
+	ran := a.Run(t, append([]string{"stream", "tail", "alice", "--follow=false"}, flags...)...)
+	if ran.Code != 0 {
+		t.Fatalf("stream tail %v ended with %d: %s", flags, ran.Code, ran.Stderr)
+	}
+	for line := range strings.Lines(ran.Stdout) {
+		var l anyLineOfTail
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Errorf("the line %q: %v", line, err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// stream tail shows the events of the types and sources that were chosen, and no others. It says
+// where events are gone, and that an id is of another stream.
+func TestATailChoosesEventsAndSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a := enginetest.Start(t, "LIGHTWEB_REDIS_URL="+server.URL())
+	alice := a.CreateUser(t, "alice")
+	_, note := alice.Post(t, map[string]any{"content": "first"})
+	alice.Do(t, "Like", map[string]any{"objectId": note})
+	if got := alice.Try(t, "MarkRead", map[string]any{"feed": "main", "entryId": alice.Feed(t, "main")[0].ID}); got.Status != 201 {
+		t.Fatalf("MarkRead was answered %d %s", got.Status, got.Body)
+	}
+	alice.Post(t, map[string]any{"content": "last"})
+	var all []anyLineOfTail
+	enginetest.Eventually(t, "all events are on the stream", func() bool {
+		all = present(t, a, "-n", "100")
+		return len(all) > 3 && all[len(all)-1].Type == "create.sent"
+	})
+	for _, tt := range []struct {
+		flags  string
+		before []anyLineOfTail // notes before the events
+		want   func(anyLineOfTail) bool
+	}{
+		{"--type like.*", nil, func(l anyLineOfTail) bool { return strings.HasPrefix(l.Type, "like.") }},
+		{"--type *.read --type create.sent", nil, func(l anyLineOfTail) bool { return l.Type == "feed.read" || l.Type == "create.sent" }},
+		{"--source local", nil, func(l anyLineOfTail) bool { return l.Type == "feed.read" }},
+		{"--source ap", nil, func(l anyLineOfTail) bool { return l.Type != "feed.read" }},
+		{"--source l* --type *.read --since 1h", nil, func(l anyLineOfTail) bool { return l.Type == "feed.read" }},
+		{"--source ap --type *.read", nil, func(anyLineOfTail) bool { return false }},
+		{"--after " + all[0].ID, nil, func(l anyLineOfTail) bool { return l != all[0] }},
+		{"--after 99999999999999-99999", []anyLineOfTail{{Type: "_reset"}}, func(anyLineOfTail) bool { return true }},
+	} {
+		want := tt.before
+		for _, l := range all {
+			if tt.want(l) {
+				want = append(want, l)
+			}
+		}
+		if got := present(t, a, strings.Fields(tt.flags)...); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", tt.flags, got, want)
+		}
+	}
+	last := all[len(all)-1]
+	server.Do("XTRIM", "alice:events", "MAXLEN", "1")
+	_, seq, _ := strings.Cut(last.ID, "-")
+	alice.Column(t, `DELETE FROM event_outbox WHERE seq < $1 RETURNING seq`, seq)
+	want := []anyLineOfTail{{Type: "_gap", FirstID: last.ID}, last}
+	if got := present(t, a, "--after", all[0].ID); !slices.Equal(got, want) {
+		t.Errorf("after an event, with those behind it gone: %+v, want %+v", got, want)
+	}
 }
