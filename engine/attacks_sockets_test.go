@@ -165,8 +165,14 @@ func floodSockets(s *siege) {
 	all[0].write(frameText|frameLast, make([]byte, 16<<20))
 	all[0].wantClosed(1009)
 	all[1].write(frameText, []byte(`{`))
-	for all[1].write(frameMore, make([]byte, 1024)) { // a message that never ends
-	}
+	refused := make(chan struct{})
+	go func() {
+		defer close(refused)
+		for all[1].write(frameMore, make([]byte, 1024)) { // a message that never ends
+		}
+	}()
+	all[1].wantClosed(1009)
+	<-refused
 	all[2].write(frameText|frameLast, []byte(`{"type":"typing"`))
 	for range 1000 {
 		if !all[2].write(framePing|frameLast, []byte("ping")) {
@@ -181,6 +187,37 @@ func floodSockets(s *siege) {
 	for _, r := range all {
 		_ = r.Close() // the socket may be closed already
 	}
+	readNothing(s)
+}
+
+// readNothing opens a socket that it does not read, while bob has more events than the buffers of a
+// connection have room for. The engine cuts the socket off, and another one is told afterwards.
+func readNothing(s *siege) {
+	const cutOff = `lightweb_sockets_closed_total{reason="too slow"}`
+	slow, status := s.dialRaw(s.bob.Token)
+	if status != 101 {
+		s.Fatalf("a socket after the others is answered %d", status)
+	}
+	before := s.home.Metric(s, cutOff)
+	s.bob.Column(s, `INSERT INTO event_outbox (type, source, payload, created_at, ms)
+		SELECT 'like.received', 'ap', jsonb_build_object('eventId', gen_random_uuid(), 'trust', 'self', 'filler', repeat('x', 16384)), now(),
+			(SELECT max(ms) FROM event_outbox) FROM generate_series(1, 1500) RETURNING seq`)
+	s.bob.Post(s, map[string]any{"content": "makes the engine look at the events before this one"})
+	enginetest.Eventually(s, "the slow socket is cut off", func() bool { return s.home.Metric(s, cutOff) > before })
+	slow.wantClosed(4002)
+	other, status := s.dialRaw(s.bob.Token)
+	if status != 101 {
+		s.Fatalf("a socket after the slow one is answered %d", status)
+	}
+	create, _ := s.bob.Post(s, map[string]any{"content": "a socket that is read is told"})
+	got := other.nextText()
+	for got != "" && !strings.Contains(got, create) { // events before it may come first
+		got = other.nextText()
+	}
+	if !strings.Contains(got, "create.sent") {
+		s.Errorf("a socket after the slow one ends with %.200q, want the event of %s", got, create)
+	}
+	_, _ = slow.Close(), other.Close() // the sockets may be closed already
 }
 
 // alice and bob do not follow each other. spyOnSignals lets them send each other signals. Neither
