@@ -93,8 +93,19 @@ type Part struct {
 	More   bool     // the list has more lines after them
 	Beside string   // the token of Query.Beside; "" if it is not known
 
-	query Query
-	token string // the token for a new page; "" if none may be made
+	query  Query
+	token  string    // the token for a new page; "" if none may be made
+	tokens [2]string // of the lists Query.List and Query.Beside; "" if not known
+}
+
+// State returns a text that two readers get only if no write to the two lists of the query was
+// acknowledged between their calls of Read. So one of them may be shown what the other one then
+// read from the database. It returns "" if that is not known.
+func (p Part) State() string {
+	if p.tokens[0] == "" || p.tokens[1] == "" {
+		return ""
+	}
+	return p.tokens[0] + " " + p.tokens[1]
 }
 
 // Read looks for a part of a list in the index.
@@ -106,15 +117,14 @@ func (c *Cache) Read(ctx context.Context, q Query) Part {
 		c.metrics.reads.WithLabelValues("index", "away").Inc()
 		return p
 	}
-	token, beside := c.believe(q.User, q.List, g.Texts[0]), c.believe(q.User, q.Beside, g.Texts[1])
-	p.Beside = beside
-	if token == "" || beside == "" {
-		p.Beside = c.renew(ctx, q, token, beside)
-	}
-	if token != "" {
-		p.token = token
+	p.tokens = [2]string{c.believe(q.User, q.List, g.Texts[0]), c.believe(q.User, q.Beside, g.Texts[1])}
+	if p.token = p.tokens[0]; p.token != "" {
 		p.take(g.Elements, at)
 	}
+	if p.State() == "" {
+		p.tokens = c.renew(ctx, q, p.tokens, g.Texts)
+	}
+	p.Beside = p.tokens[1]
 	c.metrics.count("index", p.IsHeld)
 	return p
 }
@@ -255,22 +265,28 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 	return token
 }
 
-// renew makes the missing tokens, and returns the token of the list q.Beside. If q.List had no
-// token, only a later read makes a page of it. So no page is made of a list that changes before
-// every read.
-func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string {
+// renew makes the tokens that are missing in the parameter known, and returns all. The parameter
+// found has the texts in Redis of which known has the valid ones. Readers who miss the same token
+// at the same time agree on one. If q.List had no token, only a later read makes a page of it. So
+// no page is made of a list that changes before every read.
+func (c *Cache) renew(ctx context.Context, q Query, known [2]string, found []string) [2]string {
 	var texts []keyspace.Text
-	if token == "" {
-		texts = append(texts, keyspace.Text{Key: tokenKey(q.List), Value: c.newToken(), While: keep})
+	var missing []int
+	lists := [2]string{q.List, q.Beside}
+	for n, list := range lists {
+		if known[n] == "" {
+			missing = append(missing, n)
+			texts = append(texts, keyspace.Text{Key: tokenKey(list), Value: c.newToken(), While: keep, IfMissing: found[n] == ""})
+		}
 	}
-	if beside == "" {
-		beside = c.newToken()
-		texts = append(texts, keyspace.Text{Key: tokenKey(q.Beside), Value: beside, While: keep})
+	agreed, err := c.Store.Of(q.User).AgreeTexts(ctx, texts)
+	if err != nil {
+		return known
 	}
-	if err := c.Store.Of(q.User).SetTexts(ctx, texts); err != nil {
-		return ""
+	for n, at := range missing {
+		known[at] = c.believe(q.User, lists[at], agreed[n])
 	}
-	return beside
+	return known
 }
 
 func (c *Cache) newToken() string {

@@ -274,3 +274,31 @@ func TestFarPagesOfAListAreNotMade(t *testing.T) {
 		}
 	}
 }
+
+// While a page is made, nobody else makes it. Afterwards it can be made again.
+func TestAPageIsMadeByOneReaderAtATime(t *testing.T) {
+	t.Parallel()
+	u := user(t, "alice")
+	c := cache.New(cache.Config{Store: open(t, redistest.Start(t).URL()), PageSize: 10, Now: time.Now})
+	q := cache.Query{User: u, List: "main", Beside: "cards", Limit: 5}
+	c.Read(t.Context(), q) // makes the tokens
+	part := c.Read(t.Context(), q)
+	lists := 0
+	fill := func(meanwhile func()) {
+		t.Helper()
+		if err := c.Fill(t.Context(), part, func(context.Context, int) ([]string, error) {
+			lists++
+			meanwhile()
+			return []string{"e1 0"}, nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	fill(func() { fill(func() {}) })
+	if lists != 1 {
+		t.Errorf("two readers at once read the list %d times, want once", lists)
+	}
+	if fill(func() {}); lists != 2 {
+		t.Errorf("a later reader read the list %d times more, want once", lists-1)
+	}
+}

@@ -25,12 +25,13 @@ type Cached struct {
 	cache    *cache.Cache
 	actorTTL time.Duration
 	log      *slog.Logger
+	flights  flights // reads of pages that are not cached
 }
 
 // NewCached returns the feeds of a database with the cache c. Cached cards expire after
 // actorTTL.
 func NewCached(d *Database, c *cache.Cache, actorTTL time.Duration, log *slog.Logger) *Cached {
-	return &Cached{d, c, actorTTL, log}
+	return &Cached{Database: d, cache: c, actorTTL: actorTTL, log: log}
 }
 
 // Cards is the name of a list that has no pages. Its token is read together with each feed, and
@@ -48,12 +49,7 @@ func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after 
 			return stored, nil
 		}
 	}
-	stored, err := c.Database.Page(ctx, u, feed, after, limit)
-	if err != nil {
-		return Stored{}, err
-	}
-	c.warnOf(ctx, u, c.keep(ctx, u, feed, after, part, stored))
-	return stored, nil
+	return c.shareMiss(ctx, u, feed, after, limit, part)
 }
 
 // keep caches a page that was read from the database because the cache did not have all of it. If

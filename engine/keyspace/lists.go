@@ -76,6 +76,16 @@ func (k Space) ReplaceList(ctx context.Context, list string, elements []string, 
 type Text struct {
 	Key, Value string
 	While      time.Duration
+	IfMissing  bool // a text that the key has already stays as it is
+}
+
+// storeText adds the call that stores a text to a pipeline.
+func (k Space) storeText(ctx context.Context, p redis.Pipeliner, t Text) {
+	if t.IfMissing {
+		p.SetNX(ctx, k.key(t.Key), t.Value, t.While)
+		return
+	}
+	p.Set(ctx, k.key(t.Key), t.Value, t.While)
 }
 
 // Texts returns the texts of keys, in one round trip, with "" for missing keys.
@@ -177,12 +187,34 @@ func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 	return k.store.call(ctx, "write texts", func(ctx context.Context) error {
 		_, err := k.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, t := range texts {
-				p.Set(ctx, k.key(t.Key), t.Value, t.While)
+				k.storeText(ctx, p, t)
 			}
 			return nil
 		})
 		return err
 	})
+}
+
+// AgreeTexts stores texts, and returns the texts that their keys have then, in one round trip. If
+// several processes store different texts of the same keys with IfMissing, all get the same ones.
+func (k Space) AgreeTexts(ctx context.Context, texts []Text) (agreed []string, err error) {
+	keys := make([]string, len(texts))
+	for n, t := range texts {
+		keys[n] = k.key(t.Key)
+	}
+	err = k.store.call(ctx, "agree on texts", func(ctx context.Context) error {
+		var found *redis.SliceCmd
+		_, err := k.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, t := range texts {
+				k.storeText(ctx, p, t)
+			}
+			found = p.MGet(ctx, keys...)
+			return nil
+		})
+		agreed = textsOf(found)
+		return err
+	})
+	return agreed, err
 }
 
 // Sweep calls isChosen for every key, with the user's name at the beginning of the key and with

@@ -53,8 +53,14 @@ func TestListsAndTexts(t *testing.T) {
 			if d := cmp.Diff([]string{"one", "", "two"}, states); err != nil || d != "" {
 				t.Errorf("TextsOf: %v (-want +got)\n%s", err, d)
 			}
-			if n, err := bob.Delete(t.Context(), "list", "obj:1", "obj:2"); n != 3 || err != nil {
-				t.Errorf("Delete found %d of bob's 3 keys, %v", n, err)
+			for _, text := range []string{"mine", "yours"} { // the first text of a missing key stays
+				agreed, err := bob.AgreeTexts(t.Context(), []keyspace.Text{{Key: "obj:3", Value: text, While: time.Hour, IfMissing: true}, {Key: "obj:2", Value: text, While: time.Hour}})
+				if d := cmp.Diff([]string{"mine", text}, agreed); err != nil || d != "" {
+					t.Errorf("AgreeTexts: %v (-want +got)\n%s", err, d)
+				}
+			}
+			if n, err := bob.Delete(t.Context(), "list", "obj:1", "obj:2", "obj:3"); n != 4 || err != nil {
+				t.Errorf("Delete found %d of bob's 4 keys, %v", n, err)
 			}
 			if _, err := bob.Enlist(t.Context(), "list", "obj:3", 9); err != nil {
 				t.Fatal(err)
