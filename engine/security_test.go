@@ -13,6 +13,9 @@ import (
 // playedBy lists the tests for each sentence of docs/security.md. It names a sentence by its first
 // words, an attack by its id, and a test as docs/conformance.md does.
 var playedBy = []struct{ says, tests string }{
+	{"The cached copies of a post that is edited or deleted", "engine/feed.TestRedisForgetsTheWordsOfAChangedPost"},
+	{"One that a reader was storing at that moment", "SEE-04 engine/feed.TestAReaderSeesEveryAcknowledgedChange engine/feed.TestNoReadOfAFeedIsStaleWhateverRedisLoses engine/feed.TestNothingStaleIsReadAfterRedisWasAway"},
+
 	// These are the rows of the table "Where data lies", each named by its first cell.
 	{"a user's posts, messages, follows", "db/dump.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
 	{"who knows which actors", "db/instance.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},

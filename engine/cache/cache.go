@@ -18,7 +18,9 @@ package cache
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -215,17 +217,27 @@ func (c *Cache) endFill(key string) {
 	delete(c.filling, key)
 }
 
-// Drop invalidates every page of these lists. It is called before the write that changed them is
-// acknowledged.
-func (c *Cache) Drop(ctx context.Context, u vocab.Username, lists ...string) error {
+// Drop invalidates every page of these lists, and deletes the documents with these keys. It is
+// called before the write that changed them is acknowledged. The revisions in the lines keep
+// readers from the documents anyway; they are deleted so that Redis does not store what a user has
+// deleted. It needs one round trip, and another one for each dropStep documents.
+func (c *Cache) Drop(ctx context.Context, u vocab.Username, lists, documents []string) (err error) {
 	c.forget(u, lists)
-	keys := make([]string, len(lists))
-	for n, list := range lists {
-		keys[n] = tokenKey(list)
+	keys := make([]string, 0, len(lists)+len(documents))
+	for _, list := range lists {
+		keys = append(keys, tokenKey(list))
 	}
-	_, err := c.Store.Of(u).Delete(ctx, keys...)
+	for some := range slices.Chunk(append(keys, documents...), dropStep) {
+		if _, failed := c.Store.Of(u).Delete(ctx, some...); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
 	return err
 }
+
+// dropStep limits the keys that Drop deletes in one call, so that a call with many long keys ends
+// in time.
+const dropStep = 1000
 
 // forget makes this process refuse every token of the lists that was made until now.
 func (c *Cache) forget(u vocab.Username, lists []string) {

@@ -140,7 +140,7 @@ func TestNoReadIsStaleWhateverRedisLoses(t *testing.T) {
 				writing.Lock()
 				defer writing.Unlock()
 				commit := r.write(true)
-				_ = c.Drop(t.Context(), u, "main") // fails if Redis does not answer
+				_ = c.Drop(t.Context(), u, []string{"main"}, nil) // fails if Redis does not answer
 				acknowledged.Store(int64(commit))
 			}
 			var readers, other sync.WaitGroup
@@ -214,7 +214,7 @@ func TestATokenFromBeforeAWriteIsNotBelievedAgain(t *testing.T) {
 	}
 	token := s.Do("GET", "alice:feed:main:gen")
 	r.write(true)
-	if err := c.Drop(t.Context(), u, "main"); err != nil {
+	if err := c.Drop(t.Context(), u, []string{"main"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.Do("SET", "alice:feed:main:gen", token)

@@ -60,7 +60,7 @@ func (c *Cached) keep(ctx context.Context, u vocab.Username, feed string, after 
 	case part.Beside == "" || !part.IsHeld && !isFillable:
 		return nil
 	case part.IsHeld && isOutdated(part.Lines, stored.Entries):
-		return c.cache.Drop(ctx, u, feed)
+		return c.cache.Drop(ctx, u, []string{feed}, nil)
 	}
 	err := c.cache.Keep(ctx, u, c.documents(u, stored, part.Beside))
 	if isFillable {
@@ -106,7 +106,8 @@ func (c *Cached) fill(ctx context.Context, u vocab.Username, feed string, after 
 // stale.
 func (c *Cached) Committed(ctx context.Context, done user.Commit) { _ = Drop(ctx, c.cache, done) }
 
-// Drop removes from a cache the pages that a commit made stale.
+// Drop removes from a cache the pages that a commit made stale, and the documents that it stored,
+// changed or removed.
 func Drop(ctx context.Context, c *cache.Cache, done user.Commit) error {
 	var lists []string
 	for _, l := range []struct {
@@ -125,7 +126,19 @@ func Drop(ctx context.Context, c *cache.Cache, done user.Commit) error {
 	if len(lists) == 0 {
 		return nil
 	}
-	return c.Drop(ctx, done.User, lists...)
+	return c.Drop(ctx, done.User, lists, documentsOf(done.Touched))
+}
+
+// documentsOf returns the keys of the documents that a commit may have changed.
+func documentsOf(t user.Touched) []string {
+	keys := make([]string, 0, len(t.Objects)+len(t.Actors))
+	for _, id := range t.Objects {
+		keys = append(keys, documentKey(id))
+	}
+	for _, id := range t.Actors {
+		keys = append(keys, cardKey(id))
+	}
+	return keys
 }
 
 // assemble makes a page from the lines of the index. It reports whether the cache had all the
@@ -204,11 +217,11 @@ func (c *Cached) want(w *wanted, u vocab.Username, part cache.Part) bool {
 		if !ok {
 			return false
 		}
-		row := wantedRow{FeedLine: read, activity: w.add(cache.Document{Key: activityKey(read), Revision: activityRevision(read)})}
+		row := wantedRow{FeedLine: read, activity: w.add(cache.Document{Key: documentKey(read.Activity), Revision: activityRevision(read)})}
 		if row.ObjectURI != "" {
 			n, there := w.objects[read.ObjectURI]
 			if revision := objectRevision(read, reader); !there || w.all[n].Revision != revision {
-				n = w.add(cache.Document{Key: objectKey(read), Revision: revision})
+				n = w.add(cache.Document{Key: documentKey(read.ObjectURI), Revision: revision})
 				w.objects[read.ObjectURI] = n
 			}
 			row.object = n
@@ -244,10 +257,10 @@ func (c *Cached) documents(u vocab.Username, stored Stored, beside string) []cac
 	reader := readerOf(c.profiles.User(u).Languages)
 	for _, e := range stored.Entries {
 		if body, ok := writeEntry(e); ok {
-			all = append(all, cache.Document{Key: activityKey(e.line), Revision: activityRevision(e.line), Body: body})
+			all = append(all, cache.Document{Key: documentKey(e.line.Activity), Revision: activityRevision(e.line), Body: body})
 		}
 		if e.line.ObjectURI != "" {
-			all = append(all, cache.Document{Key: objectKey(e.line), Revision: objectRevision(e.line, reader), Body: string(e.Object)})
+			all = append(all, cache.Document{Key: documentKey(e.line.ObjectURI), Revision: objectRevision(e.line, reader), Body: string(e.Object)})
 		}
 	}
 	for id, card := range stored.Cards {
@@ -262,9 +275,8 @@ func (c *Cached) documents(u vocab.Username, stored Stored, beside string) []cac
 }
 
 // Keys of documents.
-func activityKey(row user.FeedLine) string { return "obj:" + string(row.Activity) }
-func objectKey(row user.FeedLine) string   { return "obj:" + string(row.ObjectURI) }
-func cardKey(id vocab.ID) string           { return "actor:" + string(id) }
+func documentKey(id vocab.ID) string { return cache.Objects + ":" + string(id) } // an activity or an object
+func cardKey(id vocab.ID) string     { return cache.Actors + ":" + string(id) }
 
 // Form is the version of the format of documents. A document of another version counts as
 // absent.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -275,5 +276,40 @@ func TestAWarmFeedIsReadFromTheCacheAtOnce(t *testing.T) {
 	}
 	if now := f.server.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"}); now != hits+2 {
 		t.Errorf("%d of 2 pages come from the cache", now-hits)
+	}
+}
+
+// Redis does not go on to store the words of a post that was edited or deleted. Their deletion is
+// part of the call that a write makes anyway.
+func TestRedisForgetsTheWordsOfAChangedPost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	note := f.posts(2)
+	now := start.Add(time.Hour)
+	for _, tt := range []struct {
+		name, words string
+		work        func(context.Context, *user.Tx) error
+	}{
+		{"an edit", `"first"`, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Replace(ctx, note, json.RawMessage(`{"id":"`+string(note)+`","type":"Note","attributedTo":"https://peer.example/users/bob","content":"second"}`), nil, now)
+			return err
+		}},
+		{"a deletion", `"second"`, func(ctx context.Context, tx *user.Tx) error {
+			_, err := tx.Objects.Bury(ctx, user.Grave{URI: note, Author: "https://peer.example/users/bob", Tombstone: json.RawMessage(`{"id":"` + string(note) + `","type":"Tombstone"}`)}, now)
+			return err
+		}},
+	} {
+		f.read("", 10)
+		if stored := f.server.Do("GET", "alice:obj:"+string(note)); !strings.Contains(stored, tt.words) {
+			t.Fatalf("before %s the document of the post is %q, want %s", tt.name, stored, tt.words)
+		}
+		calls := f.server.count(t, "lightweb_redis_calls_total", nil)
+		f.write(tt.work)
+		if calls = f.server.count(t, "lightweb_redis_calls_total", nil) - calls; calls != 1 {
+			t.Errorf("%s made %d calls to Redis, want 1", tt.name, calls)
+		}
+		if stored := f.server.Do("EXISTS", "alice:obj:"+string(note)); stored != "0" {
+			t.Errorf("after %s Redis has the post's document: %s", tt.name, f.server.Do("GET", "alice:obj:"+string(note)))
+		}
 	}
 }
