@@ -153,10 +153,15 @@ func (s *collections) sendRecent(a *answer, r *http.Request, contentType string,
 func (s *collections) sendStored(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) bool {
 	page, found := s.recent.find(u, recentKey(c, r))
 	if found {
-		a.setCache(cachePublic)
-		a.sendTagged(r, contentType, page)
+		a.sendPublic(r, contentType, page)
 	}
 	return found
+}
+
+// sendPublic answers with a page that everybody may see.
+func (a *answer) sendPublic(r *http.Request, contentType string, page []byte) {
+	a.setCache(cachePublic)
+	a.sendTagged(r, contentType, page)
 }
 
 // recentKey names the collection and the part of it that a request asks for.
@@ -216,10 +221,12 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	if viewer == "" && !s.secureMode && !c.isMany {
 		// A request that is not anonymous, but proves nothing, gets the page of anonymous
 		// requests.
-		if s.sendStored(a, r, contentType, c, u) {
+		var page []byte
+		if page, keep = s.recent.obtain(r.Context(), u, recentKey(c, r)); keep == nil {
+			a.sendPublic(r, contentType, page)
 			return nil
 		}
-		keep = s.recent.begin(u, recentKey(c, r))
+		defer keep(nil) // does nothing once the page is stored
 	}
 	var doc vocab.Doc
 	read := func(ctx context.Context, tx *user.Tx) error {
@@ -247,9 +254,8 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 		return nil
 	}
 	page := doc.JSON()
-	keep(page)
-	a.setCache(cachePublic)
-	a.sendTagged(r, contentType, page)
+	keep(page) // before it is sent, because the client may be slow
+	a.sendPublic(r, contentType, page)
 	return nil
 }
 

@@ -151,20 +151,16 @@ func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (m
 	if q.after, err = feed.DecodeCursor(q.scope(), q.cursor); err != nil {
 		return madePage{}, err
 	}
-	key, keep := "@"+q.path+"?"+q.cursor, func([]byte) {}
+	var body []byte
 	if !strings.HasPrefix(q.path, "/"+tagsFolder) {
-		if found, is := s.recent.find(u, key); is {
-			return madePage{found, u}, nil
+		shown, keep := s.recent.obtain(q.Context(), u, "@"+q.path+"?"+q.cursor)
+		if keep == nil {
+			return madePage{shown, u}, nil
 		}
-		keep = s.recent.begin(u, key)
+		defer func() { keep(body) }()
 	}
-	body, err := maker(q)
-	if err != nil {
-		s.recent.abandon(u, key)
-		return madePage{}, err
-	}
-	keep(body)
-	return madePage{body, u}, nil
+	body, err = maker(q)
+	return madePage{body, u}, err
 }
 
 // addressAfter returns the address of the page that begins after the parameter place, or an empty

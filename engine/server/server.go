@@ -149,7 +149,7 @@ func New(d Deps) *Server {
 	owners := d.Store.As(pool.Owner)
 	api := &clientAPI{a, owners, d.Profiles, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), newLogins(d), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
-	recent := newRecentPages(d.Now)
+	recent := newRecentPages(d.Now, d.Metrics)
 	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, max(d.BodyLimit, d.MLSBodyLimit)), bodyLimit: d.BodyLimit, mlsBodyLimit: d.MLSBodyLimit}
 	messages := &conversations{api, d.Conversations, d.Members, newBodies(policy.ConversationBodies, maxConversation)}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now), seed: maphash.MakeSeed(), answers: policy.Answers.NewPool(),
