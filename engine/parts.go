@@ -71,7 +71,11 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		feeds, dropped = cached, cached.Committed
 	}
 	p.feed = feed.New(feeds, in.Gate, in.Registry, in.Local)
-	p.emitter = e.newEmitter(dropped)
+	var s *server.Server // set before the emitter runs
+	p.emitter = e.newEmitter(func(ctx context.Context, c user.Commit) {
+		dropped(ctx, c)
+		s.Committed(ctx, c)
+	})
 	p.peers = socket.NewPeers(socket.PeerDeps{People: in.Actors, Keys: in.Keys, Poster: in.Client, Log: in.Log.With("component", "socket"), Now: in.Now})
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Profiles: in.Registry, Peers: p.peers, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
