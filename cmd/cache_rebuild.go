@@ -22,7 +22,8 @@ func newCacheRebuild(a *app) *cobra.Command {
 			"sessions alone.\n\n" +
 			"--objects also deletes the documents of posts and activities, and --actors the documents of\n" +
 			"actors. --flush deletes all of these and makes nothing again. Without a running engine rebuild\n" +
-			"makes nothing; a private Redis then has nothing to delete, and the command ends with 0.\n\n" +
+			"makes nothing; a private Redis then has nothing to delete, and the command ends with 0. Only one\n" +
+			"rebuild runs at a time: a second one ends with exit code 75.\n\n" +
 			"In a pipe it writes a line per user with user, deleted keys, feeds, pages, entries, milliseconds\n" +
 			"and error, separated by tabs. Exit code 3: some users failed.",
 		Example: "  lightweb cache rebuild alice\n  lightweb cache rebuild --all --warm-pages 1 --quiet\n  lightweb cache rebuild alice bob --flush --dry-run",

@@ -421,33 +421,6 @@ func actorFetch(t *testing.T, i, other *enginetest.Instance) {
 	})
 }
 
-// cacheCommands rebuilds the cache of a serving engine.
-func cacheCommands(t *testing.T, i *enginetest.Instance) {
-	runAll(t, i, []command{
-		{"cache rebuild", 64, "give either users or --all"},
-		{"cache rebuild alice --feed nonsense", 64, "is no feed"},
-		{"cache rebuild alice --warm-pages 21", 64, "not from 0 to 20"},
-		{"cache rebuild nobody_here", 67, ""},
-		{"cache rebuild alice --flush --dry-run", 0, ""},
-		{"cache rebuild --all --objects --actors", 0, ""},
-	})
-	var r struct {
-		Users []struct {
-			User    string
-			Deleted int `json:"deleted_keys"`
-			Feeds   int
-		}
-		Skipped bool
-	}
-	for _, deleted := range []int{0, 4} { // the second run deletes at least the tokens of the feeds and the actors' profiles
-		got := i.Run(t, "cache", "rebuild", "alice", "--actors", "--json")
-		got.Decode(t, &r)
-		if got.Code != 0 || !r.Skipped && (len(r.Users) != 1 || r.Users[0].Feeds != 3 || r.Users[0].Deleted < deleted) {
-			t.Errorf("cache rebuild wrote %s %s", got.Stdout, got.Stderr)
-		}
-	}
-}
-
 func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	taken := strings.TrimPrefix(i.URL, "http://")
 	runAll(t, i, []command{

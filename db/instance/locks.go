@@ -48,6 +48,7 @@ var (
 	retryJob    = job{key: 7305808869232645, name: "lightweb deliver retry"}
 	backupJob   = job{key: 7305808869232644, name: "lightweb backup", wait: backupWait, shared: true}
 	removalJob  = job{key: 7305808869232644, name: "lightweb user delete"}
+	rebuildJob  = job{key: 7305808869232643, name: "lightweb cache rebuild"}
 )
 
 // backupWait limits how long a backup waits for the removal of a user. It is longer than a
@@ -69,6 +70,12 @@ func (l Locks) Restore(ctx context.Context) (release func(), err error) {
 // Prune makes this process the only one that prunes, until release is called. If another process
 // does that already, the fault is Busy and names that process.
 func (l Locks) Prune(ctx context.Context) (release func(), err error) { return l.lock(ctx, pruneJob) }
+
+// Rebuild makes this process the only one that rebuilds caches, until release is called. If another
+// process does that already, the fault is Busy and names that process.
+func (l Locks) Rebuild(ctx context.Context) (release func(), err error) {
+	return l.lock(ctx, rebuildJob)
+}
 
 // Acquaint makes this process the only one that makes acquaintances again, until release is
 // called. If another process does that already, the fault is Busy and names that process.

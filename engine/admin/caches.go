@@ -56,14 +56,19 @@ type RebuiltUser struct {
 // Rebuild deletes the cached data of users and caches the first pages of their feeds again. It
 // never touches a stream or a session. Without a serving engine it caches nothing, because an
 // engine ignores cached data that is older than its own start. An error with one user does not
-// stop the others. The fault is NoUser when a named user does not exist, Usage for a choice that
-// makes no sense, and Unavailable when Redis does not answer.
+// stop the others. The fault is Busy when another process rebuilds, NoUser when a named user does
+// not exist, Usage for a choice that makes no sense, and Unavailable when Redis does not answer.
 func (cs Caches) Rebuild(ctx context.Context, c RebuildChoice) (r RebuildReport, err error) {
 	began := time.Now()
 	r = RebuildReport{Users: []RebuiltUser{}, DryRun: c.DryRun}
 	if err := c.check(); err != nil {
 		return r, err
 	}
+	release, err := cs.in.DB.Instance.Locks.Rebuild(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer release()
 	users, err := chooseUsers(ctx, cs.in, c.Users, len(c.Users) == 0)
 	if err != nil {
 		return r, err
