@@ -80,23 +80,32 @@ func (c *Cluster) openCluster(ctx context.Context, dir string) error {
 		return err
 	}
 	defer start.Release()
-	made, err := c.findBinaries(ctx)
-	if err != nil {
-		return err
-	}
+	c.clearLeftovers(ctx)
 	if c.users, err = c.takeLock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
 		return err
 	}
-	if !made {
-		err = c.initCluster(ctx)
-	}
-	if err == nil {
-		err = c.raiseServer(ctx)
-	}
-	if err != nil {
+	if err := c.raiseCluster(ctx); err != nil {
 		return errors.Join(err, c.undoOpen(ctx))
 	}
 	return nil
+}
+
+// raiseCluster makes sure that a server answers. If there is no cluster, it makes one. The caller
+// holds start.lock.
+func (c *Cluster) raiseCluster(ctx context.Context) error {
+	major, err := dataVersion(c.data)
+	if err != nil {
+		return err
+	}
+	if major == 0 {
+		if err := c.initCluster(ctx); err != nil {
+			return err
+		}
+	}
+	if err := daemon.MakeSocketDir(c.socket, c.as); err != nil {
+		return err
+	}
+	return c.raiseServer(ctx)
 }
 
 // choosePlace determines the directories and the account. openCluster calls it first, because the
@@ -116,23 +125,29 @@ func (c *Cluster) takeLock(ctx context.Context, name string, how int) (*daemon.L
 	return daemon.TakeLock(ctx, filepath.Join(c.dir, name), how, c.as)
 }
 
-// findBinaries finds PostgreSQL's binaries, and checks that the account can reach them. It also
-// removes the leftovers of killed processes, and makes the folder of the socket. The result
-// "made" is true when the cluster exists already.
-func (c *Cluster) findBinaries(ctx context.Context) (made bool, err error) {
-	c.clearLeftovers(ctx)
+// needBinaries finds PostgreSQL's binaries, and checks that the account can reach them, unless it
+// has done so before. To find them means to run some programs, and most commands use a server that
+// runs already, so only a process that makes, starts or stops the cluster calls it. The caller
+// holds start.lock.
+func (c *Cluster) needBinaries(ctx context.Context) error {
+	c.mu.Lock() // Supervise and Close may call it at the same time
+	defer c.mu.Unlock()
+	if c.bin.dir != "" {
+		return nil
+	}
 	major, err := dataVersion(c.data)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if c.bin, err = findBin(ctx, listCandidates(ctx, c.dir), major); err != nil {
-		return false, err
+	found, err := findBin(ctx, listCandidates(ctx, c.dir), major)
+	if err != nil {
+		return err
 	}
-	c.version = c.bin.version
-	if err := c.as.Reach(ctx, c.dir, c.bin.path("postgres"), "PostgreSQL"); err != nil {
-		return false, err
+	if err := c.as.Reach(ctx, c.dir, found.path("postgres"), "PostgreSQL"); err != nil {
+		return err
 	}
-	return major != 0, daemon.MakeSocketDir(c.socket, c.as)
+	c.bin = found
+	return nil
 }
 
 // ConnString returns the connection string of the cluster, as keywords and values, without a

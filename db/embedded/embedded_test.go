@@ -106,6 +106,15 @@ func TestTheLastProcessOutStopsTheCluster(t *testing.T) {
 	}
 }
 
+// A command beside a running engine runs none of PostgreSQL's programs.
+func TestAProcessThatJoinsARunningServerNeedsNoBinaries(t *testing.T) {
+	t.Parallel()
+	dir := madeDir(t, "data")
+	first := startHolder(t, dir).openCluster()
+	startHolder(t, dir, binVariable+"="+base).openCluster().leave()
+	first.leave()
+}
+
 func TestAnOrphanIsAdoptedAndStopped(t *testing.T) {
 	t.Parallel()
 	dir := madeDir(t, "data")

@@ -30,6 +30,9 @@ const initdbSpace = 64 << 20
 // whose parent was killed may still be writing under an earlier name. The caller holds
 // start.lock.
 func (c *Cluster) initCluster(ctx context.Context) error {
+	if err := c.needBinaries(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
 	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
 	if err != nil {

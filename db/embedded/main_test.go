@@ -68,11 +68,11 @@ type holder struct {
 	said  strings.Builder
 }
 
-// startHolder starts a holder in a process group of its own.
-func startHolder(t *testing.T, dir string) *holder {
+// startHolder starts a holder in a process group of its own, with additional environment variables.
+func startHolder(t *testing.T, dir string, env ...string) *holder {
 	t.Helper()
 	h := &holder{t: t, cmd: exec.Command(os.Args[0])}
-	h.cmd.Env = append(os.Environ(), holdVariable+"="+dir)
+	h.cmd.Env = append(append(os.Environ(), holdVariable+"="+dir), env...)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	h.cmd.Stderr = os.Stderr
 	stdin, err := h.cmd.StdinPipe()

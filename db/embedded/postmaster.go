@@ -100,6 +100,9 @@ func (c *Cluster) noteAnswer(version string) {
 // startServer starts the server and waits until it answers. The caller holds start.lock, and has
 // checked that the server does not run.
 func (c *Cluster) startServer(ctx context.Context) error {
+	if err := c.needBinaries(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
 	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
 	crashed := err == nil
@@ -165,6 +168,9 @@ func (c *Cluster) stopServer(ctx context.Context) (stopped bool, err error) {
 	}
 	if s != daemon.Ours {
 		return false, nil
+	}
+	if err := c.needBinaries(ctx); err != nil {
+		return false, err
 	}
 	if _, err := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "stop", "-s", "-w", "-t", "60", "-m", "fast", "-D", "."); err != nil {
 		return false, fmt.Errorf("stop the private cluster: %w", err)

@@ -23,6 +23,9 @@ type Preparing struct {
 // Prepare makes the instance database and the template of users' databases when they are missing.
 // If p.Migrate is false, it refuses an instance database whose schema is behind.
 func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
+	if ready, err := d.isReady(ctx, p); ready || err != nil {
+		return err
+	}
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
 		if err := d.ensureTemplate(ctx, conn, d.template, User); err != nil {
 			return err
@@ -40,6 +43,25 @@ func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
 		}
 		return alone(ctx, conn, d.name, func() error { return d.checkInstance(ctx, p) })
 	})
+}
+
+// isReady reports whether Prepare has nothing to do: the instance database has the schema of this
+// binary, and the templates exist. Almost every process finds it so, and then needs neither a lock
+// nor a connection to the maintenance database. The error says that the server does not answer.
+func (d *Databases) isReady(ctx context.Context, p Preparing) (ready bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, d.server.Config(d.name))
+	if postgres.HasCode(err, "3D000") { // no such database
+		return false, nil
+	}
+	if err != nil {
+		return false, postgres.Fault("reach PostgreSQL", err)
+	}
+	defer postgres.Shut(conn)
+	err = conn.QueryRow(ctx, `SELECT version = $1 AND NOT dirty
+		AND EXISTS (SELECT FROM pg_database WHERE datname = $2)
+		AND ($3 = '' OR EXISTS (SELECT FROM pg_database WHERE datname = $3)) FROM schema_migrations`,
+		d.Latest(Instance), d.template, p.Template).Scan(&ready)
+	return err == nil && ready, nil // an error is for the longer road to explain
 }
 
 // CreateUser clones the template for u. If the database of u exists already, CreateUser migrates

@@ -21,3 +21,6 @@ func UnspelledColumns() (all []string) {
 
 // ReadUser is the function readUser, exported for tests.
 var ReadUser = readUser
+
+// Alone is the function alone, exported for tests.
+var Alone = alone

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,5 +31,26 @@ func TestACallerThatGivesUpSaysNothingOfTheDatabase(t *testing.T) {
 	cancel()
 	if _, err := schema.ReadUser(ctx, conn); postgres.IsUserFault(err) || fault.KindOf(err) != fault.Busy {
 		t.Errorf("ReadUser = %v, a fault of the user's database: %t; want Busy", err, postgres.IsUserFault(err))
+	}
+}
+
+// While another process holds an instance database, because it may change it, a process that finds
+// the database ready does not wait.
+func TestAReadyInstanceIsOpenedWithoutALock(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	_, databases := c.Reach()
+	holder, err := pgx.Connect(t.Context(), dbtest.URL(t)+" database=postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.Shut(holder)
+	err = schema.Alone(t.Context(), holder, databases.Name(), func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		return databases.Prepare(ctx, schema.Preparing{})
+	})
+	if err != nil {
+		t.Errorf("Prepare = %v", err)
 	}
 }
