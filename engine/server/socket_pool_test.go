@@ -43,7 +43,7 @@ var roads = map[socket.Kind]road{
 		f.Helper()
 		o := withToken(token)
 		o.HTTPHeader.Set("X-Forwarded-For", address)
-		s, refused := f.dialSocket(url, "", o) //nolint:bodyclose // Dial has read it
+		s, refused := f.dialSocket(url, "", o)
 		if refused != nil {
 			return nil, refused
 		}
