@@ -17,6 +17,9 @@ import (
 // refused applies the missing commits and tries again. Finally every actor is a member, and every
 // epoch has one commit. (Rows 1 and 2 of docs/conversations.md, Cases and their tests.)
 func TestRow2AHundredAdditionsAtOnceAllSucceedInTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("others commit at once, too")
+	}
 	t.Parallel()
 	const clients = 100
 	s := newScene(t)

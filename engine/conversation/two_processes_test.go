@@ -41,6 +41,9 @@ const (
 // second process runs this test program again. (Rows 1 and 2 of docs/conversations.md, Cases and
 // their tests.)
 func TestRow1CommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("others commit at once, too")
+	}
 	if os.Getenv(nodeDatabase) != "" {
 		serveSecondNode(t)
 		return

@@ -12,6 +12,9 @@ import (
 // again. No attempt is skipped, and no host gets more attempts than planned. No wait is wrong by
 // more than the clock was.
 func TestAClockThatIsSetSkipsAndHammersNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(500))

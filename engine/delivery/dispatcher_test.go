@@ -19,6 +19,9 @@ import (
 )
 
 func TestAttemptsFollowTheScheduleToItsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(500))
@@ -44,6 +47,9 @@ func TestAttemptsFollowTheScheduleToItsEnd(t *testing.T) {
 }
 
 func TestDeleteIsTriedForThirtyDays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(500))
@@ -292,6 +298,9 @@ func TestASuspendedActorIsSkipped(t *testing.T) {
 }
 
 func TestWhileFederationIsPausedDeliveriesWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))

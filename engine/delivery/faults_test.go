@@ -180,6 +180,9 @@ func (anyHost) Learn(context.Context, string, signature.Dialect)          {}
 // The test provokes every answer and every failure once, over a real connection. It then repeats
 // the results for a month of simulated time.
 func TestWhatBecomesOfADelivery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 )
 
 func TestWhoOwesSomethingIsRememberedForTheNextProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(500))

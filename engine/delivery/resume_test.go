@@ -23,6 +23,9 @@ func dead(up *atomic.Bool) func(context.Context, transport.Post) (transport.Atte
 }
 
 func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool

@@ -33,6 +33,9 @@ func (b *bench) addWildcard(n int) {
 }
 
 func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays days or weeks, and other tests their first minutes")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slowDomain)

@@ -38,6 +38,9 @@ func fill(t *testing.T, s *peertest.Scene, by string) (taken int) {
 // PAY-06: the engine refuses further activities of a domain that fills the journal for a user. It
 // still accepts activities of other domains.
 func TestWhatWaitsForAUserIsShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it sends thousands of what others send a few of")
+	}
 	alice, bob := two(t)
 	bob.Follows("p:/carol")
 	bob.Down(t, bob.Alice)

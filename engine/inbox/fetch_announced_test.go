@@ -34,6 +34,9 @@ func createdBy(n int) string {
 // A budget limits the fetches from other servers that a group causes. The engine records announced
 // activities above the budget as ignored.
 func TestAGroupsFetchesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it sends thousands of what others send a few of")
+	}
 	const all = 10_000
 	s := newScene(t)
 	announce := group(s)
