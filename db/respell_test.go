@@ -53,7 +53,7 @@ func spell(q, id string, m, n int) string {
 func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user string) {
 	t.Helper()
 	old, now := openBefore(t, map[string]string{"user": "written_ids", "instance": "canonical_ids"})
-	alice = dbtest.User(t, old, "alice")
+	alice = userBefore(t, old, now.Name)
 	instance, user = now.Name, databaseOf(t, old, alice)
 	rows := []string{`INSERT INTO groups (id, name, uri, activity_uri) VALUES (gen_random_uuid(), 'g', 'https://us.example/g', 'https://us.example/a')`,
 		`INSERT INTO unnamed_recipients VALUES ('https://us.example/1', 'https://us.example/g', '{}')`,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/migrations"
 )
 
@@ -58,6 +59,24 @@ func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now d
 		}
 	})
 	return old, now
+}
+
+// userBefore makes alice in a cluster of openBefore. It activates her by a statement of its own,
+// because that of this engine sets columns that an earlier instance database lacks.
+func userBefore(t *testing.T, old *db.Cluster, instance string) vocab.Username {
+	t.Helper()
+	alice, err := vocab.ParseUsername("alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Instance.Users.Reserve(t.Context(), alice); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.CreateUserDatabase(t.Context(), alice); err != nil {
+		t.Fatal(err)
+	}
+	run(t, instance, `UPDATE users SET state = 'active'`)
+	return alice
 }
 
 // oldJob stores a job with the number {n} about the note {o}, with one delivery.
@@ -110,7 +129,7 @@ var upgrades = []struct {
 func TestRowsFromBeforeAreUpgraded(t *testing.T) {
 	t.Parallel()
 	old, now := openBefore(t, map[string]string{"user": "audit_without_words", "instance": "reporters"})
-	databases := map[bool]string{true: now.Name, false: databaseOf(t, old, dbtest.User(t, old, "alice"))} // true is the key of the instance's database, false that of alice's
+	databases := map[bool]string{true: now.Name, false: databaseOf(t, old, userBefore(t, old, now.Name))} // true is the key of the instance's database, false that of alice's
 	for _, tt := range upgrades {
 		run(t, databases[tt.ofInstance], strings.Join(tt.rows, ";"))
 	}
