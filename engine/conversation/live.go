@@ -57,7 +57,7 @@ type live struct {
 func newLive(r *Registry, at Place) *live {
 	c := &live{registry: r, at: at}
 	c.epoch.Store(-1)
-	c.box = mailbox.New(mailbox.Owner[*user.Tx, *task]{Slot: c.inTransaction, Together: countTogether, Handle: c.handle, Settle: c.settle, Panicked: c.countPanic},
+	c.box = mailbox.New(mailbox.Owner[*user.Tx, *task]{Slot: c.inTransaction, Alone: isChange, Handle: c.handle, Settle: c.settle, Panicked: c.countPanic},
 		mailbox.Limits{Letters: maxWaiting, Batch: maxBatch, Backoff: backoff})
 	return c
 }
@@ -68,18 +68,11 @@ func (c *live) inTransaction(use func(context.Context, *user.Tx) error) error {
 	return c.registry.carriers.carry(c.at, use)
 }
 
-// countTogether returns how many of the letters at the front of the mailbox share a transaction.
-// If the first letter is a change, it is handled alone. Otherwise all messages before the first
-// change are handled together.
-func countTogether(first []*letter) int {
-	n := slices.IndexFunc(first, func(l *letter) bool { _, is := l.Value.do.(*Message); return !is })
-	switch n {
-	case -1:
-		return len(first)
-	case 0:
-		return 1
-	}
-	return n
+// isChange says whether a task changes the conversation. Such a task has a transaction of its
+// own; messages share one.
+func isChange(t *task) bool {
+	_, isMessage := t.do.(*Message)
+	return !isMessage
 }
 
 // handle does the operations of a batch in their order. A task whose caller has gone is skipped.

@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +34,7 @@ type writer struct {
 
 func newWriter(i *Intake, u vocab.Username) *writer {
 	w := &writer{intake: i, user: u}
-	w.box = mailbox.New(mailbox.Owner[*user.Tx, *entry]{Slot: w.connect, Together: countTogether, Handle: w.applyBatch, Settle: w.settleBatch, Panicked: w.reportPanic},
+	w.box = mailbox.New(mailbox.Owner[*user.Tx, *entry]{Slot: w.connect, Alone: isLarge, Handle: w.applyBatch, Settle: w.settleBatch, Panicked: w.reportPanic},
 		mailbox.Limits{Letters: int(policy.Queue.Pool), Batch: maxBatch, Backoff: mailbox.Backoff{Min: i.Backoff.Min, Max: min(i.Backoff.Max, spillEvery)}})
 	return w
 }
@@ -80,18 +79,9 @@ func (w *writer) withdraw(e *entry) {
 	e.letter.Withdraw()
 }
 
-// countTogether returns how many of the letters at the front of the queue share a transaction. A
-// large item is applied alone, so that connect knows of it before the batch is formed.
-func countTogether(first []*letter) int {
-	n := slices.IndexFunc(first, func(l *letter) bool { return l.Value.item.IsLarge() })
-	switch n {
-	case -1:
-		return len(first)
-	case 0:
-		return 1
-	}
-	return n
-}
+// isLarge says whether the item of an entry is large. A large item is applied alone, so that
+// connect knows of it before the batch is formed.
+func isLarge(e *entry) bool { return e.item.IsLarge() }
 
 // connect runs a transaction of the user's database, if the writer may commit now.
 func (w *writer) connect(use func(context.Context, *user.Tx) error) error {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -31,11 +32,9 @@ type Owner[S, T any] struct {
 	// Slot acquires a slot, such as a transaction, calls the function use with it, and then
 	// releases the slot. Slot may call this function again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
-	// Together returns how many ready letters form the next batch, at least one. The parameter
-	// first has the ready letters in their order, at most Limits.Batch of them. If Together is
-	// nil, all letters in first form the batch. If the worker panics, only the letters of the
-	// batch fail.
-	Together func(first []*Letter[T]) int
+	// Alone says whether a letter is a batch by itself. Letters between two such letters are
+	// handled together. If Alone is nil, no letter is handled alone.
+	Alone func(T) bool
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
 	// Settle answers the letters of a batch; the parameter err is the error of Slot. A letter
@@ -138,10 +137,17 @@ func (m *Mailbox[S, T]) turn() (err error) {
 // takeBatch returns the first letters that are handled together.
 func (m *Mailbox[S, T]) takeBatch() []*Letter[T] {
 	batch := m.take(m.batch)
-	if m.owner.Together != nil && len(batch) > 0 {
-		batch = batch[:m.owner.Together(batch)]
+	if m.owner.Alone == nil {
+		return batch
 	}
-	return batch
+	switch n := slices.IndexFunc(batch, func(l *Letter[T]) bool { return m.owner.Alone(l.Value) }); n {
+	case -1:
+		return batch
+	case 0:
+		return batch[:1]
+	default:
+		return batch[:n]
+	}
 }
 
 // pause waits for d, or until Close is called.

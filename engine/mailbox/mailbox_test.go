@@ -19,7 +19,7 @@ type desk struct {
 	slot     func() error                                // called before each batch; if nil, the worker does not wait
 	settle   func(batch []*Letter[int], err error) error // if nil, every letter is answered with err
 	handle   func(batch []int)                           // called with each handled batch; may be nil
-	together func(first []*Letter[int]) int              // the function Together of the owner
+	alone    func(int) bool                              // the function Alone of the owner
 	batches  [][]int
 	panicked atomic.Int32
 }
@@ -52,7 +52,7 @@ func (d *desk) open(l Limits) *Mailbox[string, int] {
 			}
 			return nil
 		},
-		Together: d.together,
+		Alone:    d.alone,
 		Panicked: func(any, []byte) { d.panicked.Add(1) },
 	}, l)
 }
@@ -379,18 +379,13 @@ func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 }
 
 // Odd numbers are handled alone. So the panic of an odd number is the answer to that number only.
-func TestAnOwnerSaysWhatIsHandledTogether(t *testing.T) {
+func TestAnOwnerSaysWhatIsHandledAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
 		d := &desk{
-			slot: func() error { <-free; return nil },
-			together: func(first []*Letter[int]) int {
-				if n := slices.IndexFunc(first, func(l *Letter[int]) bool { return l.Value%2 == 1 }); n != 0 {
-					return max(n, len(first)*-n)
-				}
-				return 1
-			},
+			slot:  func() error { <-free; return nil },
+			alone: func(v int) bool { return v%2 == 1 },
 			handle: func(batch []int) {
 				if batch[0] == 3 {
 					panic("three")
