@@ -129,9 +129,10 @@ var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that 
 			return s.count("lightweb_alice", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id
 				WHERE convert_from(body, 'UTF8') LIKE '%my own%' AND status = 'delivered'`) >= 2*followers
 		})
-		waits := s.count("lightweb_alice", `SELECT count(*) FROM deliveries WHERE status = 'pending' AND host = $1`, h.host)
-		if waits < 1000 {
-			s.Errorf("of %d forwarded deliveries %d wait, want most of them", forwarded, waits)
+		waited := s.count("lightweb_alice", `SELECT count(*) FROM deliveries WHERE host = $1 AND forwarded AND (status = 'pending' OR updated_at > (
+			SELECT max(d.updated_at) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id WHERE convert_from(body, 'UTF8') LIKE '%my own%'))`, h.host)
+		if waited < 1000 {
+			s.Errorf("of %d forwarded deliveries %d waited until alice's own had gone out, want most of them", forwarded, waited)
 		}
 		came := h.posted()[before:]
 		for _, content := range own { // each post is looked at alone, because alice may have no delivery for a while between the two
