@@ -3,11 +3,9 @@ package engine_test
 import (
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/engine/daemon"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
@@ -118,23 +116,16 @@ func TestThePrivateRedisEndsWithTheEngine(t *testing.T) {
 	alice.Post(t, map[string]any{"content": "hello"})
 	enginetest.Eventually(t, "the event is emitted", func() bool { return a.Metric(t, "lightweb_events_emitted_total") >= 1 })
 	for _, role := range []string{"cache", "events"} {
-		if !isRunning(a, role) {
+		if a.Redis(role) == 0 {
 			t.Errorf("the server of %s does not run", role)
 		}
 	}
 	a.Stop(t)
 	for _, role := range []string{"cache", "events"} {
-		if isRunning(a, role) {
+		if a.Redis(role) != 0 {
 			t.Errorf("the server of %s outlived the engine", role)
 		}
 	}
-}
-
-// isRunning reports whether a server of the instance's private Redis runs.
-func isRunning(i *enginetest.Instance, role string) bool {
-	dir := filepath.Join(i.DataDir, "redis", role)
-	_, s := daemon.StandingOf(filepath.Join(dir, "redis.pid"), dir)
-	return s.IsAlive()
 }
 
 // When the engine stops, a client first receives all earlier events. Then it learns that the

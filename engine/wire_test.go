@@ -37,6 +37,7 @@ type wire struct {
 var (
 	madeParts = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	times     = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	versions  = regexp.MustCompile(`lightweb/(devel|v[0-9][^" ]*)`)
 	keys      = regexp.MustCompile(`-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----(\\n)?|z6Mk[1-9A-HJ-NP-Za-km-z]+`)
 )
 
@@ -65,6 +66,7 @@ func (w *wire) readable(raw string) any {
 	}
 	raw = times.ReplaceAllString(raw, "TIME")
 	raw = keys.ReplaceAllString(raw, "KEY")
+	raw = versions.ReplaceAllString(raw, "lightweb/VERSION")
 	raw = madeParts.ReplaceAllStringFunc(raw, func(part string) string {
 		if w.numbers[part] == "" {
 			w.numbers[part] = fmt.Sprint("n", len(w.numbers)+1)

@@ -137,6 +137,11 @@ func (a Account) Attributes() *syscall.SysProcAttr {
 // Run runs the program under this account, in the folder dir, and returns the first 4 KiB of the
 // output. When ctx ends, the program and its children are killed.
 func (a Account) Run(ctx context.Context, dir, program string, args ...string) (string, error) {
+	return a.run(ctx, nil, dir, program, args)
+}
+
+// run is Run for a program that inherits files from its descriptor 3 on.
+func (a Account) run(ctx context.Context, files []*os.File, dir, program string, args []string) (string, error) {
 	// The output goes to a file, not to a pipe: a server that the program starts would keep the
 	// pipe open, and cmd.Run would wait until that server ends.
 	out, err := os.CreateTemp("", "lightweb-")
@@ -149,7 +154,7 @@ func (a Account) Run(ctx context.Context, dir, program string, args ...string) (
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, environment(), a.Attributes()
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, files
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()
 	text := make([]byte, 4096)

@@ -130,8 +130,8 @@ func (i *Instance) await(t testing.TB) {
 	t.Fatalf("start the engine: %v\n%s", err, p.log)
 }
 
-// Stop tells the process to end. It fails the test unless the exit code is 0 and PostgreSQL has
-// ended.
+// Stop tells the process to end. It fails the test unless the exit code is 0, and PostgreSQL and
+// Redis have ended.
 func (i *Instance) Stop(t testing.TB) {
 	t.Helper()
 	i.detach(t)
@@ -141,6 +141,11 @@ func (i *Instance) Stop(t testing.TB) {
 	i.process = nil
 	if i.Postmaster() != 0 {
 		t.Errorf("the engine left its PostgreSQL behind")
+	}
+	for _, role := range roles {
+		if pid := i.Redis(role); pid != 0 {
+			t.Errorf("the engine left its Redis of %s behind, process %d", role, pid)
+		}
 	}
 }
 
@@ -247,6 +252,7 @@ func (i *Instance) close(t testing.TB) {
 	if i.Postmaster() != 0 {
 		t.Errorf("PostgreSQL of %s was left running", i.DataDir)
 	}
+	i.endRedis(t)
 	for n, log := range i.logs {
 		if t.Failed() {
 			t.Logf("log of %s, process %d:\n%s", i.URL, n+1, log)

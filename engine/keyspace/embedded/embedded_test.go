@@ -136,6 +136,17 @@ func TestAServerThatDiedIsStartedAgain(t *testing.T) {
 	})
 }
 
+// A busy machine gives a server that has just gone into the background no time for seconds.
+func TestAServerMayBeSlowToStart(t *testing.T) {
+	dir := testDir(t, "data")
+	real, err := findProgram(t.Context())
+	must(t, err)
+	slow := filepath.Join(filepath.Dir(dir), "redis-server")
+	must(t, os.WriteFile(slow, []byte("#!/bin/sh\n[ \"$1\" != --version ] || exec "+real.path+" --version\n(sleep 2; exec "+real.path+" \"$@\") &\n"), 0o755))
+	t.Setenv(binVariable, slow)
+	mustAnswer(t, mustOpen(t, dir, nil).servers[1], "PONG", "PING")
+}
+
 func TestStreamsThatCannotBeReadAreMovedAside(t *testing.T) {
 	t.Parallel()
 	dir := testDir(t, "data")

@@ -104,18 +104,11 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.writeSettings(); err != nil {
 		return fmt.Errorf("configure the server: %w", err)
 	}
-	if _, err := s.redis.as.Run(ctx, s.dir, s.redis.bin.path, confName); err != nil {
+	started, err := s.redis.as.Start(ctx, s.dir, s.redis.bin.path, confName)
+	if err != nil {
 		return s.explainFailure(err)
 	}
-	// The server is in the background now, and writes its pid file a moment later.
-	for range 200 {
-		if s.isAlive() {
-			break
-		}
-		if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
-			break
-		}
-	}
+	s.awaitPID(started)
 	running, err := s.settleServer(ctx)
 	if err != nil {
 		return err
@@ -125,6 +118,16 @@ func (s *server) start(ctx context.Context) error {
 	}
 	s.redis.log.InfoContext(ctx, "private Redis started", "role", s.name, "version", s.redis.bin.name, "took", time.Since(began))
 	return nil
+}
+
+// awaitPID waits until a server that was started has written its pid file, or has ended. Without
+// the file stop would not find the server. So awaitPID waits longer than the caller might want to.
+func (s *server) awaitPID(started *daemon.Background) {
+	defer func() { _ = started.Close() }() // nothing was written to it
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for !s.isAlive() && !started.HasEnded() && daemon.Sleep(ctx, 5*time.Millisecond) == nil {
+	}
 }
 
 func (s *server) explainFailure(err error) error {
