@@ -104,11 +104,9 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.writeSettings(); err != nil {
 		return fmt.Errorf("configure the server: %w", err)
 	}
-	started, err := s.redis.as.Start(ctx, s.dir, s.redis.bin.path, confName)
-	if err != nil {
+	if err := s.launch(context.WithoutCancel(ctx)); err != nil {
 		return s.explainFailure(err)
 	}
-	s.awaitPID(started)
 	running, err := s.settleServer(ctx)
 	if err != nil {
 		return err
@@ -120,14 +118,19 @@ func (s *server) start(ctx context.Context) error {
 	return nil
 }
 
-// awaitPID waits until a server that was started has written its pid file, or has ended. Without
-// the file stop would not find the server. So awaitPID waits longer than the caller might want to.
-func (s *server) awaitPID(started *daemon.Background) {
-	defer func() { _ = started.Close() }() // nothing was written to it
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+// launch starts the server and waits until it has written its pid file, or has ended. Without the
+// file stop would not find the server, so launch goes on when nobody waits for the server any more.
+func (s *server) launch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	started, err := s.redis.as.Start(ctx, s.dir, s.redis.bin.path, confName)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = started.Close() }() // nothing was written to it
 	for !s.isAlive() && !started.HasEnded() && daemon.Sleep(ctx, 5*time.Millisecond) == nil {
 	}
+	return nil
 }
 
 func (s *server) explainFailure(err error) error {
