@@ -177,7 +177,7 @@ func (i *Intake) placeActivity(in instance.Intake, unasked map[vocab.Username]bo
 	p = &placing{in: in, unasked: unasked}
 	recipients := in.Recipients
 	p.row = i.journal.openRow(in)
-	reserved, refusal := i.reserveBacklogs(&p.in, refused)
+	refusal = i.reserveBacklogs(&p.in, refused)
 	queued, size := i.countQueued(&p.in, refused)
 	if len(unasked) > 0 {
 		size = min(size*parsedSize, maxSize)
@@ -194,7 +194,7 @@ func (i *Intake) placeActivity(in instance.Intake, unasked map[vocab.Username]bo
 		}
 	}
 	if err != nil {
-		i.Backlogs.giveBack(&p.in, reserved)
+		i.Backlogs.giveBack(&p.in)
 		i.journal.closeRow(p.row)
 		if refused != nil {
 			i.writers[recipients[0]].withdraw(refused)
@@ -262,8 +262,10 @@ func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err != nil {
-		i.Backlogs.giveBack(&p.in, p.in.Waiting)
+	if err == nil {
+		i.Backlogs.settle(&p.in)
+	} else {
+		i.Backlogs.giveBack(&p.in)
 	}
 	for _, u := range p.in.Recipients {
 		w, e := i.writers[u], p.places[u]

@@ -21,14 +21,23 @@ var (
 // Backlogs counts the activities that wait in the journal for each user, by the payer that
 // caused them. It is safe for concurrent use.
 type Backlogs struct {
-	mu    sync.Mutex
-	users map[vocab.Username]*Backlog // a user without waiting activities may have no entry
+	one sync.Mutex // held during a recount
+
+	mu         sync.Mutex
+	users      map[vocab.Username]*Backlog // a user without waiting activities may have no entry
+	recounting bool
+	// underway has the activities that are being written to the journal, and the users for which
+	// each will wait. During a recount it keeps those that have been written since the start.
+	underway map[*instance.Intake][]vocab.Username
+	written  []*instance.Intake // during a recount, those of underway that have been written
 }
 
 // Backlog counts the activities that wait for one user, and their bytes.
 type Backlog struct{ Activities, Bytes *policy.Pool }
 
-func newBacklogs() *Backlogs { return &Backlogs{users: map[vocab.Username]*Backlog{}} }
+func newBacklogs() *Backlogs {
+	return &Backlogs{users: map[vocab.Username]*Backlog{}, underway: map[*instance.Intake][]vocab.Username{}}
+}
 
 // Of returns a user's backlog.
 func (b *Backlogs) Of(u vocab.Username) *Backlog {
@@ -75,11 +84,34 @@ func (b *Backlogs) forget(u vocab.Username) {
 	delete(b.users, u)
 }
 
-// giveBack subtracts an activity from the backlogs of users, because it will not wait after all.
-func (b *Backlogs) giveBack(in *instance.Intake, users []vocab.Username) {
-	for _, u := range users {
-		b.Of(u).give(in.Payer, bytesOf(in))
+// expect notes that an activity, which is counted, is about to be written for users.
+func (b *Backlogs) expect(in *instance.Intake, users []vocab.Username) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(users) > 0 {
+		b.underway[in] = users
 	}
+}
+
+// settle notes that an activity was written.
+func (b *Backlogs) settle(in *instance.Intake) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.recounting {
+		b.written = append(b.written, in)
+		return
+	}
+	delete(b.underway, in)
+}
+
+// giveBack subtracts an activity from the backlogs of users, because it will not wait after all.
+func (b *Backlogs) giveBack(in *instance.Intake) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, u := range b.underway[in] {
+		b.of(u).give(in.Payer, bytesOf(in))
+	}
+	delete(b.underway, in)
 }
 
 // endRows subtracts those rows of a page that are in ended from the backlog of u.
@@ -91,33 +123,54 @@ func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []in
 	}
 }
 
-// setAll replaces all counts by those of the journal. The counts and the journal may differ,
-// because an earlier process and administrators write to the journal, too. Also, an activity that
-// came twice was counted twice. An activity that is being written meanwhile is counted from the
-// next call on.
-func (b *Backlogs) setAll(all []instance.Backlog) {
+// recount replaces all counts by those that read returns, which reads the journal. The counts and
+// the journal may differ, because an earlier process and administrators write to the journal, too.
+// Also, an activity that came twice was counted twice. An activity that is written meanwhile is
+// counted, whether or not read has seen it.
+func (b *Backlogs) recount(read func() ([]instance.Backlog, error)) error {
+	b.one.Lock()
+	defer b.one.Unlock()
+	b.setRecounting(true)
+	defer b.setRecounting(false)
+	all, err := read()
+	if err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.users)
 	for _, n := range all {
 		b.of(n.User).spend(n.Payer, n.Activities, n.Bytes)
 	}
+	for in, users := range b.underway {
+		for _, u := range users {
+			b.of(u).spend(in.Payer, 1, bytesOf(in))
+		}
+	}
+	return nil
+}
+
+func (b *Backlogs) setRecounting(is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recounting = is
+	for _, in := range b.written {
+		delete(b.underway, in)
+	}
+	b.written = nil
 }
 
 // Recount sets the counts of waiting activities to those of the journal.
 func (i *Intake) Recount(ctx context.Context) error {
-	all, err := i.Store.Instance.Journal.Backlogs(ctx)
-	if err != nil {
-		return err
-	}
-	i.Backlogs.setAll(all)
-	return nil
+	return i.Backlogs.recount(func() ([]instance.Backlog, error) { return i.Store.Instance.Journal.Backlogs(ctx) })
 }
 
 // reserveBacklogs adds an activity to the backlog of each stalled recipient. It removes stalled
 // recipients from in.Recipients if their backlog has no room or their drain cannot keep up, and
 // returns the reason in the result refusal. The caller holds mu.
-func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
+func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (refusal error) {
+	var reserved []vocab.Username
+	defer func() { i.Backlogs.expect(in, reserved) }()
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
 		w := i.writer(u)
 		if refused == nil && !w.isDeferring() {
@@ -134,7 +187,7 @@ func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved 
 		reserved = append(reserved, u)
 		return false
 	})
-	return reserved, refusal
+	return refusal
 }
 
 // bytesOf returns how many bytes of the journal an activity counts as.

@@ -469,7 +469,7 @@ func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {
 		}
 		i.writer(alice).stall = &stall{usableSince: tt.usable, oldest: tt.oldest}
 		in := instance.Intake{Recipients: []vocab.Username{alice}, Payer: "peer.example"}
-		_, refusal := i.reserveBacklogs(&in, nil)
+		refusal := i.reserveBacklogs(&in, nil)
 		if got := fault.KindOf(refusal) == fault.Unavailable; got != tt.refused || len(in.Recipients) == 0 != tt.refused {
 			t.Errorf("%s: refused %t with %v, want %t", tt.name, got, refusal, tt.refused)
 		}
