@@ -250,7 +250,7 @@ func (s *chatStory) bothAddBrowsers(t *testing.T) {
 
 // anotherProgram adds a device that runs another program. The program sends unusual messages.
 func (s *chatStory) anotherProgram(t *testing.T) {
-	seat := takeSeat(t, s.devices, s.bob.user(), "program")
+	seat := takeSeat(t, s.devices, s.bob.owner, "program")
 	seat.publish(t)
 	s.alice.addInChat(s.bob)
 	s.alice.awaitKeys(5)
@@ -259,7 +259,7 @@ func (s *chatStory) anotherProgram(t *testing.T) {
 	seat.say(t, `{"type":"Create","object":{"type":"Note","content":"<p>Some <b>HTML</b><script>taken = 1</script></p>"}}`)
 	seat.say(t, `no JSON`)
 	seat.say(t, `{"type":"Like","object":"urn:uuid:0"}`)
-	seat.say(t, `{"type":"Note","attributedTo":"`+s.alice.user().ID+`","content":"The end.","mediaType":"text/plain"}`)
+	seat.say(t, `{"type":"Note","attributedTo":"`+s.alice.owner.ID+`","content":"The end.","mediaType":"text/plain"}`)
 	seat.say(t, `{"id":"mls://m/1","type":"Note","attachment":[{"name":"<b>notes.txt","encoding":"gzip","content":"H4sIAA=="}]}`)
 	s.alice.awaitSaid("Some HTML", "This message cannot be read in this browser.", "The end.", "A file, which is not opened: <b>notes.txt")
 	s.alice.await("it to be bob's, by the key", findPost("The end.")+`.querySelector(".name").textContent === `+strconv.Quote(s.bob.handle))
@@ -298,23 +298,11 @@ func (s *chatStory) memberIsRemoved(t *testing.T) {
 	}
 }
 
-// user returns the person of a window as a user. The user's token is that of the window's session.
-func (c tab) user() *enginetest.User {
-	c.t.Helper()
-	u := &enginetest.User{Home: &enginetest.Instance{}}
-	c.page.Run(c.t, "location.origin", &u.Home.URL)
-	c.page.Run(c.t, `sessionStorage.getItem("lightweb session")`, &u.Token)
-	var me struct{ URI string }
-	u.Ask(c.t, http.MethodGet, "/api/me", nil).Decode(c.t, &me)
-	u.ID = me.URI
-	return u
-}
-
 // devices returns the ids of the user's devices that have published key packages.
 func (c tab) devices() []string {
 	c.t.Helper()
 	var all struct{ Items []struct{ DeviceID string } }
-	c.user().Ask(c.t, http.MethodGet, "/api/keypackages", nil).Decode(c.t, &all)
+	c.owner.Ask(c.t, http.MethodGet, "/api/keypackages", nil).Decode(c.t, &all)
 	var ids []string
 	for _, k := range all.Items {
 		if !slices.Contains(ids, k.DeviceID) {

@@ -64,6 +64,7 @@ type tab struct {
 	t      *testing.T
 	page   *browsertest.Page
 	handle string
+	owner  *enginetest.User // who uses it, with a token that does not depend on the session of the page
 }
 
 func openClient(t *testing.T, browser *browsertest.Browser, link string) tab {
@@ -73,10 +74,14 @@ func openClient(t *testing.T, browser *browsertest.Browser, link string) tab {
 	c.page.Run(t, `document.querySelector("#me").textContent`, &c.handle)
 	var kept struct{ Address, Session, Elsewhere string }
 	c.page.Run(t, `({ address: location.href, session: sessionStorage.getItem("lightweb session"), elsewhere: JSON.stringify(localStorage) + document.cookie })`, &kept)
-	address, _, _ := strings.Cut(link, "#")
+	address, token, _ := strings.Cut(link, "#token=")
 	if kept.Address != address || !strings.HasPrefix(kept.Session, "lws_") || kept.Elsewhere != "{}" {
 		t.Errorf("the client keeps %+v, want no token and a session", kept)
 	}
+	c.owner = &enginetest.User{Home: &enginetest.Instance{URL: strings.TrimSuffix(address, "/client/")}, Token: token}
+	var me struct{ URI string }
+	c.owner.Ask(t, http.MethodGet, "/api/me", nil).Decode(t, &me)
+	c.owner.ID = me.URI
 	c.page.Press(t, "Tab")
 	c.await("the focus on the link that skips", `document.activeElement.className === "skip"`)
 	c.page.Press(t, "Enter")

@@ -12,9 +12,9 @@ import (
 
 // packagesRunLow claims key packages of bob until few remain. Then bob's browser publishes more.
 func (s *chatStory) packagesRunLow(t *testing.T) {
-	bob := s.bob.user()
+	bob := s.bob.owner
 	for range 5 {
-		if got := s.alice.user().Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": bob.ID}); got.Status != http.StatusOK {
+		if got := s.alice.owner.Ask(t, http.MethodPost, "/api/keypackages/claim", map[string]any{"actor": bob.ID}); got.Status != http.StatusOK {
 			t.Fatalf("a claim is answered %d %s", got.Status, got.Body)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *chatStory) conversationIsReset(t *testing.T) {
 // waits until bob's browser has joined.
 func (s *chatStory) inviteBob(t *testing.T, content string) {
 	t.Helper()
-	host := takeSeat(t, s.devices, s.alice.user(), "another program")
+	host := takeSeat(t, s.devices, s.alice.owner, "another program")
 	host.begin(t)
 	host.commit(t, map[string]any{"add": []string{content}})
 	enginetest.Eventually(t, "bob's browser joins", func() (isIn bool) {
@@ -105,7 +105,7 @@ func (c tab) syncChats() {
 // inStore runs a method of the store of the page's device.
 func (c tab) inStore(call string, value any) {
 	c.t.Helper()
-	c.page.Run(c.t, `import("/client/store.js").then(({ openStore }) => openStore(`+strconv.Quote(c.user().ID)+`)).then((store) => store.`+call+`)`, value)
+	c.page.Run(c.t, `import("/client/store.js").then(({ openStore }) => openStore(`+strconv.Quote(c.owner.ID)+`)).then((store) => store.`+call+`)`, value)
 }
 
 // keptPackages returns the key packages that the page's device has the private keys of.
@@ -122,7 +122,7 @@ func (c tab) shownPackage() string {
 	var shown []string
 	enginetest.Eventually(c.t, "everybody sees one key package of the browser", func() bool {
 		kept := c.keptPackages()
-		shown = slices.DeleteFunc(publicPackages(c.t, c.user()), func(content string) bool { return !slices.Contains(kept, content) })
+		shown = slices.DeleteFunc(publicPackages(c.t, c.owner), func(content string) bool { return !slices.Contains(kept, content) })
 		return len(shown) == 1
 	})
 	return shown[0]

@@ -40,7 +40,7 @@ func (s *chatStory) askReset(t *testing.T) {
 	t.Helper()
 	var chat string
 	s.alice.page.Run(t, `new URLSearchParams(location.hash.split("?")[1]).get("uri")`, &chat)
-	if got := s.alice.user().Ask(t, http.MethodPost, "/api/conversations/"+chat+"/reset", map[string]any{}); got.Status != http.StatusAccepted {
+	if got := s.alice.owner.Ask(t, http.MethodPost, "/api/conversations/"+chat+"/reset", map[string]any{}); got.Status != http.StatusAccepted {
 		t.Fatalf("the reset is answered %d %s", got.Status, got.Body)
 	}
 	s.alice.awaitReset()
@@ -182,7 +182,7 @@ func (s *chatStory) recordWithoutConversation(t *testing.T) {
 // packagesAreRefused lets bob have as many key packages as a user may have, and his page miss its
 // own. The server refuses more. The page reads on, and keeps no key of what is refused.
 func (s *chatStory) packagesAreRefused(t *testing.T) {
-	program, bob := s.devices.Make(t, s.bob.user().ID), s.bob.user()
+	program, bob := s.devices.Make(t, s.bob.owner.ID), s.bob.owner
 	var packages []any
 	for range 100 - len(s.bob.keptPackages()) {
 		var made struct{ Content string }
@@ -215,7 +215,7 @@ func (s *chatStory) packagesAreRefused(t *testing.T) {
 // groupOfStrangers lets bob's server say that the chat goes on in a group with a stranger in it. A
 // message that waits is not sent there until bob says so.
 func (s *chatStory) groupOfStrangers(t *testing.T) {
-	host, stranger := takeSeat(t, s.devices, s.alice.user(), "host"), s.devices.Make(t, "https://stranger.example/users/mallory")
+	host, stranger := takeSeat(t, s.devices, s.alice.owner, "host"), s.devices.Make(t, "https://stranger.example/users/mallory")
 	var shown struct{ Content string }
 	stranger.Call(t, "keyPackage", map[string]any{}, &shown)
 	var made struct{ Welcomes []string }
