@@ -140,14 +140,10 @@ func (m *Mailbox[S, T]) takeBatch() []*Letter[T] {
 	if m.owner.Alone == nil {
 		return batch
 	}
-	switch n := slices.IndexFunc(batch, func(l *Letter[T]) bool { return m.owner.Alone(l.Value) }); n {
-	case -1:
-		return batch
-	case 0:
-		return batch[:1]
-	default:
-		return batch[:n]
+	if n := slices.IndexFunc(batch, func(l *Letter[T]) bool { return m.owner.Alone(l.Value) }); n >= 0 {
+		return batch[:max(n, 1)]
 	}
+	return batch
 }
 
 // pause waits for d, or until Close is called.

@@ -128,7 +128,10 @@ func (s *server) launch(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = started.Close() }() // nothing was written to it
-	for !s.isAlive() && !started.HasEnded() && daemon.Sleep(ctx, 5*time.Millisecond) == nil {
+	for !s.isAlive() && !started.HasEnded() {
+		if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for %s: %w", pidName, err)
+		}
 	}
 	return nil
 }
