@@ -97,7 +97,7 @@ func (b *Backlogs) expect(in *instance.Intake, users []vocab.Username) {
 func (b *Backlogs) settle(in *instance.Intake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.recounting {
+	if _, waits := b.underway[in]; waits && b.recounting {
 		b.written = append(b.written, in)
 		return
 	}
@@ -150,6 +150,7 @@ func (b *Backlogs) recount(read func() ([]instance.Backlog, error)) error {
 	return nil
 }
 
+// setRecounting begins or ends a recount.
 func (b *Backlogs) setRecounting(is bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
