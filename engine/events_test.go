@@ -129,7 +129,7 @@ func TestThePrivateRedisEndsWithTheEngine(t *testing.T) {
 }
 
 // When the engine stops, a client first receives all earlier events. Then it learns that the
-// engine stops.
+// engine stops. Redis stops after that, and PostgreSQL last.
 func TestSocketsAreClosedFirstWhenTheEngineStops(t *testing.T) {
 	t.Parallel()
 	a := enginetest.Start(t)
@@ -154,5 +154,9 @@ func TestSocketsAreClosedFirstWhenTheEngineStops(t *testing.T) {
 	open.wantClosed(1001)
 	if b, err := io.ReadAll(stream.Body); err != nil || !strings.Contains(string(b), create) || !strings.Contains(string(b), `"code":1001`) {
 		t.Errorf("the stream ends with %q, %v", b, err)
+	}
+	_, end, _ := strings.Cut(a.Log(), create) // commands of CreateUser stop nothing while the engine runs
+	if redis, postgres := strings.Index(end, "private Redis stopped"), strings.Index(end, "private PostgreSQL stopped"); redis < 0 || postgres < redis {
+		t.Errorf("Redis stops at %d of the log and PostgreSQL at %d, want Redis first, which is rebuilt from the databases", redis, postgres)
 	}
 }
