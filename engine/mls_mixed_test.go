@@ -301,11 +301,15 @@ func (r *mixedRoom) allCommitAtOnce(t *testing.T) {
 	at.Wait()
 	var last accepted
 	hasWon := true // unless another has
-	for i, s := range rivals {
+	var lost []*seat
+	for i, s := range rivals { // all of them before anybody hears a commit that may be its own
 		if s.conclude(t, commits[i], answers[i], &accepted{}) {
 			hasWon = false
-			continue
+		} else {
+			lost = append(lost, s)
 		}
+	}
+	for _, s := range lost {
 		r.allHear(t, last.Seq) // the other one may have committed again
 		last = s.commitSealed(t, nil)
 	}
